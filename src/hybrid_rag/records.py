@@ -329,6 +329,33 @@ class SearchResult:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A part of a document, as asked for: text, or records of a table."""
+
+    source: str
+    kind: Kind
+    title: str
+    text: str
+    page: int | None = None
+    pages: int | None = None  # of the whole document
+    rows: Rows | None = None
+    row_count: int | None = None  # of the whole document
+    heading: tuple[str, ...] = ()
+    start: int | None = None
+    end: int | None = None
+    header: tuple[str, ...] = ()  # tables: column names
+    records: tuple[tuple[str, ...], ...] = ()  # tables: cells as written, first of them ``rows[0]``
+    tokens: int = 0  # estimate for ``text``
+    truncated: bool = False
+    note: str = ""  # what was cut and how to get the rest
+
+    def to_dict(self) -> dict[str, Any]:
+        out = asdict(self)
+        out["rows"] = list(self.rows) if self.rows else None
+        return out
+
+
 # ---------------------------------------------------------------- answers
 
 
