@@ -1,0 +1,37 @@
+"""Commands about the set-up: config, doctor."""
+
+from __future__ import annotations
+
+import typer
+
+from hybrid_rag.cli.common import Run, command
+
+
+def register(app: typer.Typer) -> None:
+    command(app, "config")(config)
+    command(app, "doctor")(doctor)
+
+
+def config(run: Run) -> int:
+    """Print the effective configuration and where each value comes from.
+
+    Example: hybrid-rag config
+    """
+    from hybrid_rag import render
+
+    rows = [{"key": key, "value": value, "origin": origin} for key, value, origin in run.loaded.rows()]
+    run.show({"file": str(run.loaded.path) if run.loaded.path else None, "values": rows}, render.configuration)
+    return 0
+
+
+def doctor(run: Run) -> int:
+    """Check the set-up and say how to mend what is wrong; exits with 1 when something is.
+
+    Example: hybrid-rag doctor
+    """
+    from hybrid_rag import render
+    from hybrid_rag.doctor import examine
+
+    findings = examine(run.loaded)
+    run.show(findings, render.findings)
+    return 1 if any(finding.level == "error" for finding in findings) else 0
