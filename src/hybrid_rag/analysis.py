@@ -1,0 +1,150 @@
+"""Text to terms: the one analyser of the keyword leg, the same for documents and queries.
+
+Unicode NFKC, casefold, accents stripped. A word with inner ``. _ - / @ : + ' &`` gives the whole token and its
+stemmed parts, so that ``rule-A002``, ``A002``, ``1.2.3``, an e-mail address and a path are all found. Runs of
+Chinese, Japanese and Korean characters give single characters and bigrams. No term holds white space.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from hybrid_rag.stopwords import STOPWORDS
+
+STEMMERS = {
+    "ar": "arabic", "da": "danish", "de": "german", "el": "greek", "en": "english", "es": "spanish", "eu": "basque",
+    "fi": "finnish", "fr": "french", "ga": "irish", "hi": "hindi", "hu": "hungarian", "hy": "armenian", "id": "indonesian",
+    "it": "italian", "lt": "lithuanian", "nl": "dutch", "no": "norwegian", "pt": "portuguese", "ro": "romanian",
+    "ru": "russian", "sv": "swedish", "ta": "tamil", "tr": "turkish",
+}  # fmt: skip
+
+_CJK = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+_TOKEN = re.compile(rf"([{_CJK}]+)|([^\W{_CJK}]+(?:[._\-/@:+'’&]+[^\W{_CJK}]+)*(?:\+\+|\#)?)")
+_JOINER = re.compile(r"[._\-/@:+'’&#]+")
+_ACCENTS = re.compile(r"[\u0300-\u036f]+")
+_PHRASE = re.compile(r'["“”„«»]([^"“”„«»]+)["“”„«»]')
+_LONGEST_TERM = 200  # characters; longer tokens are cut (tantivy refuses 64 kB terms)
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_LETTERS = re.compile(r"[^\W\d_]+")
+
+ANALYSER_VERSION = 1  # raise when the terms of a text change: keyword indexes are then rebuilt
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalQuery:
+    """A query in terms. ``terms``: (term, boost), a repeated word counts as often. ``phrases`` must occur, as sequences."""
+
+    terms: tuple[tuple[str, float], ...]
+    phrases: tuple[tuple[str, ...], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.terms)
+
+
+class Analyzer:
+    """Turns texts and queries into terms for one language. ``language``: ISO 639-1, or "none" for no stemming."""
+
+    def __init__(self, language: str = "en") -> None:
+        self.language = language
+        self.fingerprint = f"{ANALYSER_VERSION}:{language if language in STEMMERS else 'none'}"
+        self._stopwords = STOPWORDS.get(language, frozenset())
+        self._stem = _stemmer(STEMMERS.get(language))
+
+    def terms(self, text: str) -> list[str]:
+        """Terms of a document's text, in order, repeated as they occur."""
+        out: list[str] = []
+        for cjk, word in _TOKEN.findall(normalise(text)):
+            if cjk:
+                out.extend(_cjk_terms(cjk))
+            else:
+                self._add_word(word, out)
+        return out
+
+    def query(self, text: str) -> LexicalQuery:
+        """Terms of a query: function words dropped (unless there is nothing else), quoted phrases kept as phrases."""
+        phrases = tuple(p for p in (tuple(self.terms(m)) for m in _PHRASE.findall(text)) if p)
+        counts: Counter[str] = Counter()
+        spare: Counter[str] = Counter()
+        for cjk, word in _TOKEN.findall(normalise(text)):
+            if cjk:
+                counts.update(_cjk_terms(cjk) if len(cjk) == 1 else (t for t in _cjk_terms(cjk) if len(t) > 1))
+                continue
+            found: list[str] = []
+            self._add_word(word, found)
+            (spare if word in self._stopwords else counts).update(found)
+        return LexicalQuery(tuple((term, float(n)) for term, n in (counts or spare).items()), phrases)
+
+    def _add_word(self, word: str, out: list[str]) -> None:
+        word = word[:_LONGEST_TERM]
+        if word.isalnum():
+            out.append(self._stem(word))
+            return
+        out.append(word.replace("’", "'"))
+        out.extend(self._stem(part) for part in _JOINER.split(word) if part)
+
+
+@lru_cache(maxsize=4096)
+def _normalise_short(text: str) -> str:
+    return _normalise(text)
+
+
+def normalise(text: str) -> str:
+    """NFKC, casefold, Latin accents and thousands commas off; lone surrogates become a replacement character."""
+    text = _THOUSANDS.sub("", text)
+    if text.isascii():
+        return text.lower()
+    return _normalise_short(text) if len(text) < 200 else _normalise(text)
+
+
+def _normalise(text: str) -> str:
+    clean = text.encode("utf-8", "replace").decode("utf-8")
+    folded = unicodedata.normalize("NFKC", clean).casefold()
+    stripped = _ACCENTS.sub("", unicodedata.normalize("NFD", folded))
+    return unicodedata.normalize("NFC", stripped)
+
+
+def _cjk_terms(run: str) -> list[str]:
+    """Characters and bigrams in order of their start: 東京都 -> 東 東京 京 京都 都."""
+    out: list[str] = []
+    for i, character in enumerate(run):
+        out.append(character)
+        if i + 1 < len(run):
+            out.append(run[i : i + 2])
+    return out
+
+
+def _stemmer(name: str | None):
+    if name is None:
+        return lambda word: word
+    import snowballstemmer
+
+    stem = snowballstemmer.stemmer(name).stemWord
+
+    @lru_cache(maxsize=200_000)
+    def cached(word: str) -> str:
+        return stem(word) if word.isalpha() else word
+
+    return cached
+
+
+def detect_language(texts: str | Iterable[str]) -> str:
+    """The language (ISO 639-1) whose function words are most frequent; "en" when nothing speaks for another.
+
+    A cheap vote over a few languages: good for choosing a stemmer, no judgement on single sentences.
+    """
+    counts: Counter[str] = Counter()
+    total = 0
+    for text in [texts] if isinstance(texts, str) else texts:
+        words = Counter(_LETTERS.findall(normalise(text)))
+        total += sum(words.values())
+        for language, stopwords in STOPWORDS.items():
+            counts[language] += sum(n for word, n in words.items() if word in stopwords)
+    if not total:
+        return "en"
+    language, best = max(counts.items(), key=lambda item: (item[1], item[0] == "en"))
+    return language if best > 1.1 * counts["en"] and best > 0.1 * total else "en"

@@ -1,0 +1,250 @@
+"""The keyword leg: BM25 over terms, by tantivy (on disk) or rank_bm25 (in memory), behind one small contract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hybrid_rag.analysis import Analyzer, LexicalQuery
+from hybrid_rag.errors import IndexDamagedError
+from hybrid_rag.records import KINDS, Kind
+
+if TYPE_CHECKING:
+    import tantivy
+
+CONTEXT_WEIGHT = 0.5  # of title and heading path against the text itself
+WRITER_HEAP = 64_000_000  # bytes
+TIE_MARGIN = 16  # hits looked at beyond k, so that equal scores are ordered by number at the cut too
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalEntry:
+    """One chunk as the keyword leg needs it; ``number`` identifies it, ``document`` its document."""
+
+    number: int
+    document: int
+    kind: Kind
+    text: str
+    context: str
+
+
+class LexicalIndex(Protocol):
+    """BM25 search over chunks. Scores are positive, higher is better; a chunk without any query term is no hit."""
+
+    def add(self, entries: Iterable[LexicalEntry]) -> None:
+        """Add chunks, replacing those of the same number. Visible after :meth:`commit` and :meth:`reload`."""
+
+    def delete(self, numbers: Iterable[int]) -> None: ...
+
+    def commit(self) -> None: ...
+
+    def reload(self) -> None:
+        """See what was last committed, by whichever process."""
+
+    def count(self) -> int: ...
+
+    def numbers(self) -> set[int]: ...
+
+    def search(
+        self, query: LexicalQuery, *, k: int, kind: Kind | None = None, documents: Collection[int] | None = None
+    ) -> list[tuple[int, float]]:
+        """(chunk number, score), best first, ties by number; at most k. ``documents`` restricts before the cut."""
+        ...
+
+    def document_frequency(self, term: str) -> int:
+        """In how many chunks the term occurs (an estimate while deletions are not merged)."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class TantivyIndex:
+    """The default engine. One writer at a time (the index directory's lock sees to it); any number of readers."""
+
+    def __init__(self, directory: Path, analyzer: Analyzer) -> None:
+        import tantivy
+
+        self._tantivy, self._analyzer, self._directory = tantivy, analyzer, directory
+        directory.mkdir(parents=True, exist_ok=True)
+        schema = tantivy.SchemaBuilder()
+        for name in ("number", "document", "kind"):
+            schema.add_integer_field(name, indexed=True, fast=True)
+        schema.add_text_field("body", tokenizer_name="whitespace", index_option="position")
+        schema.add_text_field("context", tokenizer_name="whitespace", index_option="position")
+        self._schema = schema.build()
+        try:
+            self._index = tantivy.Index(self._schema, path=str(directory))
+            self._index.config_reader(reload_policy="manual", num_warmers=0)
+            self._index.reload()
+        except (ValueError, OSError) as error:
+            raise IndexDamagedError(f"The keyword index in {directory} cannot be opened: {error}", "Run `hybrid-rag rebuild lexical`.") from error
+        self._writer: tantivy.IndexWriter | None = None
+
+    def add(self, entries: Iterable[LexicalEntry]) -> None:
+        writer = self._open_writer()
+        for entry in entries:
+            writer.delete_documents_by_term("number", entry.number)
+            document = self._tantivy.Document()
+            document.add_integer("number", entry.number)
+            document.add_integer("document", entry.document)
+            document.add_integer("kind", KINDS.index(entry.kind))
+            document.add_text("body", " ".join(self._analyzer.terms(entry.text)))
+            if entry.context:
+                document.add_text("context", " ".join(self._analyzer.terms(entry.context)))
+            writer.add_document(document)
+
+    def delete(self, numbers: Iterable[int]) -> None:
+        writer = self._open_writer()
+        for number in numbers:
+            writer.delete_documents_by_term("number", number)
+
+    def commit(self) -> None:
+        if self._writer is not None:
+            self._writer.commit()
+        self._index.reload()
+
+    def reload(self) -> None:
+        self._index.reload()
+
+    def count(self) -> int:
+        return self._index.searcher().num_docs
+
+    def numbers(self) -> set[int]:
+        searcher = self._index.searcher()
+        found = searcher.search(self._tantivy.Query.all_query(), limit=max(1, searcher.num_docs), count=False)
+        return set(searcher.fast_field_values("number", [address for _, address in found.hits]))
+
+    def search(
+        self, query: LexicalQuery, *, k: int, kind: Kind | None = None, documents: Collection[int] | None = None
+    ) -> list[tuple[int, float]]:
+        if not query or k < 1 or (documents is not None and not documents):
+            return []
+        searcher = self._index.searcher()
+        found = searcher.search(self._build(query, kind, documents), limit=k + TIE_MARGIN, count=False).hits
+        numbers = searcher.fast_field_values("number", [address for _, address in found])
+        ranked = sorted(((n, s) for n, (s, _) in zip(numbers, found, strict=True) if s > 0), key=lambda hit: (-hit[1], hit[0]))
+        return ranked[:k]
+
+    def document_frequency(self, term: str) -> int:
+        return self._index.searcher().doc_freq("body", term)
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.wait_merging_threads()
+            self._writer = None
+
+    def _open_writer(self) -> tantivy.IndexWriter:
+        if self._writer is None:
+            self._writer = self._index.writer(heap_size=WRITER_HEAP, num_threads=1)
+        return self._writer
+
+    def _build(self, query: LexicalQuery, kind: Kind | None, documents: Collection[int] | None) -> Any:
+        q, must, should = self._tantivy.Query, self._tantivy.Occur.Must, self._tantivy.Occur.Should
+        words = []
+        for term, boost in query.terms:
+            for field, weight in (("body", 1.0), ("context", CONTEXT_WEIGHT)):
+                words.append((should, q.boost_query(q.term_query(self._schema, field, term, "freq"), boost * weight)))
+        parts = [(must, q.boolean_query(words))]
+        parts += [(must, q.const_score_query(self._phrase(phrase), 0.0)) for phrase in query.phrases]
+        if kind is not None:
+            parts.append((must, q.const_score_query(q.term_query(self._schema, "kind", KINDS.index(kind), "basic"), 0.0)))
+        if documents is not None:
+            parts.append((must, q.const_score_query(q.term_set_query(self._schema, "document", list(documents)), 0.0)))
+        return q.boolean_query(parts)
+
+    def _phrase(self, phrase: tuple[str, ...]) -> Any:
+        q, should = self._tantivy.Query, self._tantivy.Occur.Should
+        fields = []
+        for field in ("body", "context"):
+            if len(phrase) == 1:  # tantivy panics on a phrase of one word
+                fields.append((should, q.term_query(self._schema, field, phrase[0], "basic")))
+            else:
+                fields.append((should, q.phrase_query(self._schema, field, list(phrase))))
+        return q.boolean_query(fields)
+
+
+class RankBm25Index:
+    """rank_bm25 in memory, built from the catalog whenever it is reloaded. For small collections and comparisons."""
+
+    def __init__(self, source: Callable[[], Iterable[LexicalEntry]], analyzer: Analyzer) -> None:
+        self._source, self._analyzer = source, analyzer
+        self.reload()
+
+    def add(self, entries: Iterable[LexicalEntry]) -> None:
+        """Nothing to do: the catalog is the source."""
+
+    def delete(self, numbers: Iterable[int]) -> None:
+        """Nothing to do: the catalog is the source."""
+
+    def commit(self) -> None:
+        self.reload()
+
+    def reload(self) -> None:
+        corpus = []
+        for entry in sorted(self._source(), key=lambda e: e.number):
+            terms = self._analyzer.terms(entry.text)
+            corpus.append((entry, terms + self._analyzer.terms(entry.context), terms))
+        self._legs = {kind: _Leg([row for row in corpus if row[0].kind == kind]) for kind in KINDS}
+        self._all = _Leg(corpus)
+
+    def count(self) -> int:
+        return len(self._all.entries)
+
+    def numbers(self) -> set[int]:
+        return {entry.number for entry in self._all.entries}
+
+    def search(
+        self, query: LexicalQuery, *, k: int, kind: Kind | None = None, documents: Collection[int] | None = None
+    ) -> list[tuple[int, float]]:
+        if not query or k < 1:
+            return []
+        leg = self._all if kind is None else self._legs[kind]
+        allowed = None if documents is None else set(documents)
+        scores = leg.scores(query)
+        hits = [
+            (entry.number, float(score))
+            for entry, words, score in zip(leg.entries, leg.words, scores, strict=True)
+            if score > 0 and (allowed is None or entry.document in allowed) and all(_holds(words, p) for p in query.phrases)
+        ]
+        return sorted(hits, key=lambda hit: (-hit[1], hit[0]))[:k]
+
+    def document_frequency(self, term: str) -> int:
+        return sum(term in words for words in self._all.sets)
+
+    def close(self) -> None:
+        self._all = _Leg([])
+        self._legs = dict.fromkeys(KINDS, self._all)
+
+
+class _Leg:
+    """BM25 over one list of entries. Lucene's idf, log(1 + (N - n + .5)/(n + .5)), is never negative or zero."""
+
+    def __init__(self, rows: list[tuple[LexicalEntry, list[str], list[str]]]) -> None:
+        self.entries = [entry for entry, _, _ in rows]
+        self.words = [words for _, _, words in rows]
+        self.sets = [set(terms) for _, terms, _ in rows]
+        self._model = _bm25([terms or [""] for _, terms, _ in rows]) if rows else None
+
+    def scores(self, query: LexicalQuery) -> Iterable[float]:
+        if self._model is None:
+            return []
+        return self._model.get_scores([term for term, boost in query.terms for _ in range(int(boost))])
+
+
+def _bm25(corpus: list[list[str]]) -> Any:
+    import math
+
+    from rank_bm25 import BM25Okapi
+
+    class LuceneBM25(BM25Okapi):
+        def _calc_idf(self, nd: dict[str, int]) -> None:
+            self.idf = {term: math.log(1 + (self.corpus_size - n + 0.5) / (n + 0.5)) for term, n in nd.items()}
+
+    return LuceneBM25(corpus)
+
+
+def _holds(words: list[str], phrase: tuple[str, ...]) -> bool:
+    n = len(phrase)
+    return any(tuple(words[i : i + n]) == phrase for i in range(len(words) - n + 1) if words[i] == phrase[0])
