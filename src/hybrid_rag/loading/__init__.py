@@ -1,0 +1,120 @@
+"""Read a file into a :class:`~hybrid_rag.records.Document`: one reader a kind, chosen by what the file really is.
+
+Everything is untrusted: sizes are limited here, time by the worker process that calls :func:`read`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from hybrid_rag.errors import HybridRagError, ReadError
+from hybrid_rag.loading.body import Body
+from hybrid_rag.loading.sniff import sniff
+from hybrid_rag.records import Document
+
+FORMATS: dict[str, str] = {
+    ".csv": "csv", ".tsv": "tsv", ".tab": "tsv",
+    ".md": "md", ".markdown": "md", ".mdown": "md", ".mkd": "md",
+    ".pdf": "pdf", ".docx": "docx",
+    ".txt": "txt", ".text": "txt", ".log": "txt",
+}  # fmt: skip
+TABULAR = frozenset({"csv", "tsv"})
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one file may cost. Seconds are enforced by the process that reads (see workers)."""
+
+    max_bytes: int = 512 << 20
+    max_pages: int = 5000
+    max_unpacked_bytes: int = 512 << 20
+    max_seconds: float = 120.0
+    ocr: bool = False
+
+
+def supported_suffixes(loaders: Mapping[str, str] | None = None) -> frozenset[str]:
+    """Lower-case suffixes, with dot, that can be read; ``loaders`` adds plug-ins."""
+    return frozenset(FORMATS) | {suffix.lower() for suffix in loaders or {}}
+
+
+def read(path: Path, *, source: str, limits: Limits, loaders: Mapping[str, str] | None = None) -> Document:
+    """Read one file. Raises ReadError with reason and remedy; warnings are in ``Document.notices``."""
+    suffix = path.suffix.lower()
+    try:
+        stat = path.stat()
+        if stat.st_size > limits.max_bytes:
+            raise ReadError(
+                f"The file has {stat.st_size / 1e6:,.0f} MB, more than the limit of {limits.max_bytes / 1e6:,.0f} MB.",
+                "Raise document_processing.max_file_mb, or split the file.",
+            )
+        with open(path, "rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        plugin = {key.lower(): value for key, value in (loaders or {}).items()}.get(suffix)
+        form = suffix[1:] if plugin else FORMATS.get(suffix)
+        if form is None:
+            raise ReadError(f"Files of the kind {suffix or '(no suffix)'} are not read.", "Add a loader for it under `loaders`.")
+        body = _plugin(path, plugin) if plugin else _reader(sniff(path, form))(path, limits)
+    except OSError as error:
+        raise ReadError(f"The file cannot be opened: {error.strerror or error}.", "Check its permissions.") from error
+    title = body.title or path.stem.replace("_", " ").replace("-", " ").strip()
+    return Document(
+        source=source,
+        kind="table" if body.rows is not None else "text",
+        format=form,
+        title=unicodedata.normalize("NFC", title)[:300],
+        size=stat.st_size,
+        sha256=sha256,
+        modified=datetime.fromtimestamp(max(0.0, min(stat.st_mtime, 253_402_000_000)), UTC),
+        text=body.text,
+        blocks=body.blocks,
+        rows=body.rows,
+        encoding=body.encoding,
+        dialect=body.dialect,
+        language=body.language,
+        date=body.date,
+        tags=body.tags,
+        pages=body.pages,
+        metadata=body.metadata,
+        notices=body.notices,
+    )
+
+
+def _reader(form: str) -> Callable[[Path, Limits], Body]:
+    """The reader of a format, imported only now."""
+    module = {"csv": "tabular", "tsv": "tabular", "md": "markdown", "pdf": "pdf", "docx": "docx", "txt": "plain"}[form]
+    return importlib.import_module(f"hybrid_rag.loading.{module}").read
+
+
+def load_class(dotted: str) -> Any:
+    """The class that ``module:Class`` names. Raises ReadError."""
+    module, sign, name = dotted.partition(":")
+    if not sign:
+        raise ReadError(f"The loader {dotted!r} is not of the form module:Class.", "Correct it under `loaders`.")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ReadError(f"The loader {dotted!r} cannot be imported: {error}.", f"Run `pip install {module.split('.')[0].replace('_', '-')}`.") from error
+
+
+def _plugin(path: Path, dotted: str) -> Body:
+    """Read through a LangChain loader; every document it yields becomes a block."""
+    from hybrid_rag.loading.body import BodyBuilder
+
+    loader = load_class(dotted)(str(path))
+    builder = BodyBuilder()
+    try:
+        for part in loader.lazy_load():
+            page = part.metadata.get("page")
+            builder.add(str(part.page_content), page=int(page) + 1 if isinstance(page, int) else None)
+    except HybridRagError:
+        raise
+    except Exception as error:  # a plug-in may raise anything; the file is reported with its words
+        raise ReadError(f"The loader {dotted} failed: {type(error).__name__}: {error}") from error
+    return builder.body()
