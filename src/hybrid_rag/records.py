@@ -112,6 +112,7 @@ class Chunk:
     page_label: str | None = None
     rows: Rows | None = None
     role: Literal["body", "table", "card"] = "body"  # card: describes a whole table
+    header: str = ""  # of a table inside a document, when the chunk begins below it: embedded, indexed, shown
 
     @property
     def id(self) -> str:
@@ -120,9 +121,10 @@ class Chunk:
 
     @property
     def context(self) -> str:
-        """Title and heading path, one line: embedded and indexed, never quoted."""
+        """Title and heading path, and a split table's header: embedded and indexed, never quoted."""
         parts = [self.title, *(h for h in self.heading if h != self.title)]
-        return " > ".join(p for p in parts if p)
+        path = " > ".join(p for p in parts if p)
+        return f"{path}\n{self.header}" if self.header else path
 
     @property
     def embedding_text(self) -> str:

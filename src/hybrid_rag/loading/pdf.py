@@ -120,6 +120,8 @@ def _read_pages(path: Path, limits: Limits) -> _Pages:
     except Exception as error:  # pypdf raises dozens of kinds on damaged files
         if pages is not None:
             return pages
+        if "password" in f"{first_error} {error}".lower():
+            raise ReadError("The PDF is encrypted with a password.", "Save a copy without password.") from error
         raise ReadError(f"The PDF is damaged: {_short(first_error or error)}.", "Download or export it again.") from error
     return other if pages is None or any(len(t.strip()) >= FEWEST_CHARACTERS for t in other.texts) else pages
 

@@ -1,0 +1,139 @@
+"""Documents to chunks: text windows that stay inside a section, groups of whole rows with their header.
+
+Every chunk is ``document.text[start:end]``; for table files the text is the rendering of :func:`render_record`, record
+after record. Everything of a document that is not white space is in some chunk, and no chunk is over its limit.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hybrid_rag.chunking_tables import table_chunks
+from hybrid_rag.records import Block, Chunk, Document
+
+# Where a window is best cut: after a paragraph, a line, a sentence, a word.
+_CUTS = tuple(re.compile(p) for p in (r"\n\n+", r"\n", r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])", r"\s+"))
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkOptions:
+    """Sizes: characters of a text chunk and of its overlap with the one before, records of a table chunk."""
+
+    text_size: int = 1000
+    text_overlap: int = 200
+    rows: int = 10
+
+
+def chunk(document: Document, options: ChunkOptions) -> Iterator[Chunk]:
+    """Chunks in reading order, streamed; a table file ends with the card that describes it."""
+    if document.rows is not None:
+        yield from table_chunks(document, rows=options.rows, size=4 * options.text_size)
+        return
+    ordinal = 0
+    for start, end, block in _spans(document, options):
+        yield Chunk(
+            source=document.source,
+            kind="text",
+            ordinal=ordinal,
+            text=document.text[start:end],
+            start=start,
+            end=end,
+            title=document.title,
+            heading=block.heading,
+            page=block.page,
+            page_label=block.page_label,
+            role="table" if block.role == "table" else "body",
+            header=document.text[block.start : block.header_end].strip() if block.start < block.header_end <= start else "",
+        )
+        ordinal += 1
+
+
+def _spans(document: Document, options: ChunkOptions) -> Iterator[tuple[int, int, Block]]:
+    for section in _sections(document.blocks):
+        if section[0].role == "table":
+            block = section[0]
+            for start, end in _row_groups(document.text, block, options.text_size):
+                yield start, end, block
+            continue
+        starts = [block.start for block in section]
+        for start, end in windows(document.text, section[0].start, section[-1].end, options.text_size, options.text_overlap):
+            yield start, end, section[max(0, bisect.bisect_right(starts, start) - 1)]
+
+
+def _sections(blocks: tuple[Block, ...]) -> Iterator[list[Block]]:
+    """Runs of blocks under one heading and on one page; a table stands alone."""
+    run: list[Block] = []
+    for block in blocks:
+        if run and (block.role == "table" or run[-1].role == "table" or block.heading != run[-1].heading or block.page != run[-1].page):
+            if not (_only_headings(run) and block.role != "table" and block.page == run[-1].page and block.heading[: len(run[-1].heading)] == run[-1].heading):
+                yield run
+                run = []
+        run.append(block)
+    if run:
+        yield run
+
+
+def _only_headings(run: list[Block]) -> bool:
+    """A bare heading joins the section below it instead of being a chunk of its own."""
+    return all(block.role == "heading" for block in run)
+
+
+def windows(text: str, start: int, end: int, size: int, overlap: int) -> Iterator[tuple[int, int]]:
+    """Windows of at most ``size`` characters over ``text[start:end]``, neighbours sharing at most ``overlap``."""
+    start, end = _trim(text, start, end)
+    while end - start > size:
+        cut = _best_cut(text, start, start + size)
+        yield _trim(text, start, cut)
+        start = max(_overlap_start(text, cut, overlap, floor=start + 1), start + 1)
+        start, _ = _trim(text, start, end)
+    if end > start:
+        yield start, end
+
+
+def _best_cut(text: str, start: int, limit: int) -> int:
+    """The last place to cut of the best kind in the second half of the window; the limit itself when there is none."""
+    middle = start + (limit - start) // 2
+    for pattern in _CUTS:
+        last = None
+        for match in pattern.finditer(text, middle, limit):
+            last = match
+        if last is not None and last.end() > middle:
+            return last.end()
+    return limit
+
+
+def _overlap_start(text: str, cut: int, overlap: int, *, floor: int) -> int:
+    """Where the next window begins: at a line, sentence or word within ``overlap`` characters before the cut."""
+    earliest = max(cut - overlap, floor)
+    for pattern in _CUTS[1:]:
+        match = pattern.search(text, earliest, cut)
+        if match and match.end() < cut:
+            return match.end()
+    return cut
+
+
+def _trim(text: str, start: int, end: int) -> tuple[int, int]:
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return start, end
+
+
+def _row_groups(text: str, block: Block, size: int) -> Iterator[tuple[int, int]]:
+    """Whole rows of a table inside a document; only a row that is too long by itself is cut."""
+    start = at = block.start
+    for line in text[block.start : block.end].splitlines(keepends=True):
+        after = at + len(line)
+        if after - start > size and at > start:
+            yield _trim(text, start, at)
+            start = at
+        if len(line) > size:
+            yield from windows(text, at, after, size, 0)
+            start = after
+        at = after
+    if at > start and text[start:at].strip():
+        yield _trim(text, start, at)

@@ -1,0 +1,156 @@
+"""Find the files of a folder: what to read, and what was left out and why. Links are never followed out."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hybrid_rag.errors import DataError, InputError
+from hybrid_rag.loading import supported_suffixes
+from hybrid_rag.records import SkippedPath
+
+IGNORE_FILE = ".hybridragignore"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file to read. ``source``: its path below the data folder, "/" separated, NFC."""
+
+    source: str
+    path: Path
+    size: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Files in order of their source, what was skipped with the reason, and folders that could not be listed."""
+
+    files: tuple[FoundFile, ...]
+    skipped: tuple[SkippedPath, ...]
+    unreadable: tuple[str, ...] = ()  # folders ("a/b/"): nothing is known of what is in them
+
+
+def scan(
+    root: Path, *, exclude: Sequence[str] = (), loaders: Mapping[str, str] | None = None, below: Iterable[Path] | None = None
+) -> Scan:
+    """Walk ``root``, or only the parts ``below`` it. Raises DataError when the folder is missing or cannot be listed."""
+    if not root.is_dir():
+        raise DataError(f"The data folder {root} does not exist or is no folder.", "Set data.directory, or mount the drive it is on.")
+    if not os.access(root, os.R_OK | os.X_OK):
+        raise DataError(f"The data folder {root} cannot be read.", "Check its permissions.")
+    return _Walk(root, exclude, supported_suffixes(loaders)).run(below)
+
+
+def source_of(root: Path, path: Path) -> str:
+    """The source name of a path below the data folder. Raises InputError when it lies outside."""
+    absolute = path if path.is_absolute() else (root / path if (root / path).exists() or not path.exists() else path.absolute())
+    try:
+        relative = Path(os.path.normpath(absolute)).relative_to(root)
+    except ValueError:
+        raise InputError(f"{path} is not inside the data folder {root}.", "Give a path below it.") from None
+    return unicodedata.normalize("NFC", relative.as_posix())
+
+
+class _Walk:
+    def __init__(self, root: Path, exclude: Sequence[str], suffixes: frozenset[str]) -> None:
+        self._root, self._suffixes = root, suffixes
+        self._files: dict[str, FoundFile] = {}
+        self._skipped: list[SkippedPath] = []
+        self._unreadable: list[str] = []
+        self._ignored = _patterns(root, exclude)
+
+    def run(self, below: Iterable[Path] | None) -> Scan:
+        if below is None:
+            self._folder(self._root)
+        for part in below or ():
+            path = self._root / source_of(self._root, part)
+            if path.is_dir() and not path.is_symlink():
+                self._folder(path)
+            elif path.exists() or path.is_symlink():
+                self._entry(path)
+        files = tuple(self._files[source] for source in sorted(self._files))
+        return Scan(files, tuple(sorted(self._skipped, key=lambda s: s.path)), tuple(sorted(self._unreadable)))
+
+    def _folder(self, folder: Path) -> None:
+        stack = [folder]
+        while stack:
+            here = stack.pop()
+            try:
+                with os.scandir(here) as entries:
+                    found = sorted(entries, key=lambda e: e.name)
+            except OSError as error:
+                self._skip(here, f"the folder cannot be listed: {error.strerror}")
+                self._unreadable.append("" if here == self._root else source_of(self._root, here) + "/")
+                continue
+            for entry in found:
+                path = Path(entry.path)
+                if entry.is_dir(follow_symlinks=False) and not self._left_out(path, folder=True):
+                    stack.append(path)
+                elif not entry.is_dir(follow_symlinks=False):
+                    self._entry(path)
+
+    def _entry(self, path: Path) -> None:
+        if self._left_out(path, folder=False):
+            return
+        try:
+            if path.is_symlink() and not self._link_allowed(path):
+                return
+            stat = path.stat()
+        except OSError as error:
+            self._skip(path, f"it cannot be reached: {error.strerror}")
+            return
+        if not path.is_file():
+            self._skip(path, "it is no regular file")
+        elif path.suffix.lower() not in self._suffixes:
+            self._skip(path, f"files of the kind {path.suffix.lower() or '(no suffix)'} are not read")
+        else:
+            source = source_of(self._root, path)
+            if source in self._files:
+                self._skip(path, "another file has the same name in another Unicode form")
+                return
+            self._files[source] = FoundFile(source, path, stat.st_size, stat.st_mtime_ns)
+
+    def _link_allowed(self, path: Path) -> bool:
+        """A link is read only when it leads to a file inside the data folder (which is then indexed at its own place)."""
+        try:
+            target = path.resolve(strict=True)
+        except (OSError, RuntimeError):
+            self._skip(path, "it is a broken or circular link")
+            return False
+        inside = target.is_relative_to(self._root.resolve())
+        self._skip(path, "it is a link to another place of the folder" if inside else "it is a link out of the data folder")
+        return False
+
+    def _left_out(self, path: Path, *, folder: bool) -> bool:
+        name = path.name
+        if name == IGNORE_FILE:
+            return True
+        if name.startswith((".", "~$")):
+            self._skip(path, "it is an Office lock file" if name.startswith("~$") else "it is hidden")
+            return True
+        relative = source_of(self._root, path)
+        if self._ignored is not None and self._ignored.match_file(relative + ("/" if folder else "")):
+            self._skip(path, f"{IGNORE_FILE} or data.exclude leaves it out")
+            return True
+        return False
+
+    def _skip(self, path: Path, reason: str) -> None:
+        self._skipped.append(SkippedPath(source_of(self._root, path), reason))
+
+
+def _patterns(root: Path, exclude: Sequence[str]) -> Any:
+    """gitignore patterns of the configuration and of the ignore file, or None."""
+    lines = list(exclude)
+    file = root / IGNORE_FILE
+    if file.is_file():
+        lines += file.read_text(encoding="utf-8", errors="replace").splitlines()
+    if not lines:
+        return None
+    from pathspec import GitIgnoreSpec
+
+    return GitIgnoreSpec.from_lines(lines)
