@@ -1,0 +1,278 @@
+"""The catalog: one SQLite file that is the truth. Whatever is not in it is not in the index.
+
+Readers hold no locks; a writer's transactions start with BEGIN IMMEDIATE. Numbers of documents and chunks are
+never used twice.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hybrid_rag.catalog_schema import (
+    CHUNK_COLUMNS,
+    DOCUMENT_COLUMNS,
+    PAGE_SIZE,
+    SCHEMA,
+    SCHEMA_VERSION,
+    FileStamp,
+    StoredChunk,
+    card_from_json,
+    chunk_from_row,
+    document_from_row,
+    unpack_text,
+)
+from hybrid_rag.errors import IndexDamagedError, IndexVersionError
+from hybrid_rag.records import DocumentInfo, Kind, TableCard
+
+if TYPE_CHECKING:
+    import numpy as np
+
+BUSY_SECONDS = 30.0
+PARAMETERS = 900  # of one statement; SQLite's own limit is far higher, some builds' is 999
+REBUILD = "Run `hybrid-rag rebuild all`: it makes a new index from the documents."
+
+
+class Catalog:
+    """Access to the catalog file. Thread-safe: each thread has its own connection."""
+
+    def __init__(self, path: Path, *, create: bool = False) -> None:
+        self.path = path
+        self._local = threading.local()
+        self._connections: list[sqlite3.Connection] = []
+        self._lock = threading.Lock()
+        self._table: tuple[int, dict[int, DocumentInfo]] = (-1, {})
+        if create and not path.exists():
+            self._create()
+        self._check_version()
+
+    # ------------------------------------------------------------ connections
+
+    def connection(self) -> sqlite3.Connection:
+        """This thread's connection. Raises IndexDamagedError when the file is no catalog."""
+        connection = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            connection.execute("PRAGMA synchronous=NORMAL")
+            connection.execute("PRAGMA cache_size=-64000")
+            self._local.connection = connection
+            with self._lock:
+                self._connections.append(connection)
+        return connection
+
+    def _create(self) -> None:
+        connection = self.connection()
+        connection.execute(f"PRAGMA page_size={PAGE_SIZE}")
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.executescript(f"BEGIN IMMEDIATE;{SCHEMA}PRAGMA user_version={SCHEMA_VERSION};COMMIT;")
+
+    def _check_version(self) -> None:
+        try:
+            version = self.connection().execute("PRAGMA user_version").fetchone()[0]
+            if version == SCHEMA_VERSION:
+                self.connection().execute("SELECT count(*) FROM settings").fetchone()
+        except sqlite3.DatabaseError as error:
+            raise self.damaged(error) from error
+        if version != SCHEMA_VERSION:
+            raise IndexVersionError(f"The index in {self.path.parent} has schema version {version}; this program writes {SCHEMA_VERSION}.", REBUILD)
+
+    def damaged(self, error: Exception) -> IndexDamagedError:
+        return IndexDamagedError(f"The catalog {self.path} cannot be read: {error}.", REBUILD)
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """All or nothing. BEGIN IMMEDIATE, for a deferred one fails at once when another process has written."""
+        connection = self.connection()
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield connection
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+
+    def close(self) -> None:
+        with self._lock:
+            for connection in self._connections:
+                connection.close()
+            self._connections.clear()
+        self._local = threading.local()
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        try:
+            return self.connection().execute(sql, parameters).fetchall()
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise
+            raise self.damaged(error) from error
+
+    def value(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
+        found = self.rows(sql, parameters)
+        return found[0][0] if found else None
+
+    # ------------------------------------------------------------ settings
+
+    def setting(self, key: str, default: str = "") -> str:
+        found = self.value("SELECT value FROM settings WHERE key = ?", (key,))
+        return default if found is None else found
+
+    def set_setting(self, key: str, value: str) -> None:
+        self.connection().execute("INSERT INTO settings VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", (key, value))
+
+    def generation(self) -> int:
+        """Rises with every change that a reader must see."""
+        return int(self.setting("generation", "0"))
+
+    def raise_generation(self) -> None:
+        self.set_setting("generation", str(self.generation() + 1))
+
+    # ------------------------------------------------------------ documents
+
+    def document_table(self) -> dict[int, DocumentInfo]:
+        """All documents by number; kept until the generation rises."""
+        generation = self.generation()
+        if self._table[0] != generation:
+            self._table = (generation, self._read_documents())
+        return self._table[1]
+
+    def documents(self) -> list[DocumentInfo]:
+        """All documents, by source."""
+        return sorted(self.document_table().values(), key=lambda d: d.source)
+
+    def document(self, source: str) -> DocumentInfo | None:
+        return next((d for d in self.document_table().values() if d.source == source), None)
+
+    def document_number(self, source: str) -> int | None:
+        return self.value("SELECT number FROM documents WHERE source = ? AND ready = 1", (source,))
+
+    def _read_documents(self) -> dict[int, DocumentInfo]:
+        counts = {r[0]: (r[1], r[2]) for r in self.rows("SELECT document, count(*), sum(vector = 1) FROM chunks GROUP BY document")}
+        connection = self.connection()
+        cursor = connection.execute(f"SELECT {DOCUMENT_COLUMNS} FROM documents WHERE ready = 1 ORDER BY number")
+        cursor.row_factory = sqlite3.Row
+        return {row["number"]: document_from_row(row, *counts.get(row["number"], (0, 0))) for row in cursor}
+
+    def stamps(self) -> dict[str, FileStamp]:
+        """What is known of each file, read or not, by source."""
+        sql = "SELECT source, number, size, mtime_ns, ctime_ns, sha256, indexed FROM documents WHERE ready = 1"
+        out = {r[0]: FileStamp(*r[1:]) for r in self.rows(sql)}
+        out.update({r[0]: FileStamp(None, r[1], r[2], r[3], "", "") for r in self.rows("SELECT source, size, mtime_ns, ctime_ns FROM unread")})
+        return out
+
+    def unread(self) -> list[dict[str, Any]]:
+        """Reports of the files that could not be read, by source."""
+        return [json.loads(r[0]) for r in self.rows("SELECT report FROM unread ORDER BY source")]
+
+    def document_text(self, source: str) -> str:
+        """The whole text of a text document; "" for tables."""
+        sql = "SELECT t.body FROM texts t JOIN documents d ON d.number = t.document WHERE d.source = ? AND d.ready = 1"
+        body = self.value(sql, (source,))
+        return unpack_text(body) if body else ""
+
+    # ------------------------------------------------------------ chunks
+
+    def chunks(self, numbers: Sequence[int]) -> dict[int, StoredChunk]:
+        """Chunks by number; a number that is not in the catalog (any more) is missing from the result."""
+        out: dict[int, StoredChunk] = {}
+        for part in _parts(numbers):
+            marks = ",".join("?" * len(part))
+            sql = f"SELECT {CHUNK_COLUMNS} FROM chunks c JOIN documents d ON d.number = c.document WHERE d.ready = 1 AND c.number IN ({marks})"
+            out.update((row[0], chunk_from_row(row)) for row in self.rows(sql, part))
+        return out
+
+    def document_chunks(self, source: str, first: int = 0, last: int | None = None) -> list[StoredChunk]:
+        """Chunks of a document in order, from one ordinal to another (both included)."""
+        sql = (
+            f"SELECT {CHUNK_COLUMNS} FROM chunks c JOIN documents d ON d.number = c.document "
+            "WHERE d.source = ? AND d.ready = 1 AND c.ordinal BETWEEN ? AND ? ORDER BY c.ordinal"
+        )
+        return [chunk_from_row(row) for row in self.rows(sql, (source, first, 2**60 if last is None else last))]
+
+    def chunk_by_id(self, chunk_id: str) -> StoredChunk | None:
+        sql = f"SELECT {CHUNK_COLUMNS} FROM chunks c JOIN documents d ON d.number = c.document WHERE d.ready = 1 AND c.id = ?"
+        found = self.rows(sql, (chunk_id,))
+        return chunk_from_row(found[0]) if found else None
+
+    def iterate_chunks(self, *, after: int = 0) -> Iterator[StoredChunk]:
+        """Every chunk by number, paged."""
+        sql = f"SELECT {CHUNK_COLUMNS} FROM chunks c JOIN documents d ON d.number = c.document WHERE d.ready = 1 AND c.number > ? ORDER BY c.number LIMIT 2000"
+        while page := self.rows(sql, (after,)):
+            yield from map(chunk_from_row, page)
+            after = page[-1][0]
+
+    def chunk_numbers(self, kind: Kind | None = None, *, documents: Collection[int] | None = None, with_vectors: bool = False) -> np.ndarray:
+        """Numbers of chunks, ascending int64 (n,); of given documents only, when given."""
+        import numpy as np
+
+        conditions = ["d.ready = 1"] + (["c.vector = 1"] if with_vectors else []) + (["c.kind = ?"] if kind else [])
+        base = f"SELECT c.number FROM chunks c JOIN documents d ON d.number = c.document WHERE {' AND '.join(conditions)}"
+        fixed = (kind,) if kind else ()
+        if documents is None:
+            found = [r[0] for r in self.rows(base, fixed)]
+        else:
+            found = []
+            for part in _parts(sorted(documents)):
+                found += [r[0] for r in self.rows(f"{base} AND c.document IN ({','.join('?' * len(part))})", (*fixed, *part))]
+        return np.array(sorted(found), dtype=np.int64)
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """By kind: documents, chunks, vectors, failed."""
+        out = {kind: {"documents": 0, "chunks": 0, "vectors": 0, "failed": 0} for kind in ("table", "text")}
+        for kind, n in self.rows("SELECT kind, count(*) FROM documents WHERE ready = 1 GROUP BY kind"):
+            out[kind]["documents"] = n
+        sql = "SELECT c.kind, count(*), sum(c.vector = 1), sum(c.vector = 2) FROM chunks c JOIN documents d ON d.number = c.document WHERE d.ready = 1 GROUP BY c.kind"
+        for kind, chunks, vectors, failed in self.rows(sql):
+            out[kind].update(chunks=chunks, vectors=vectors, failed=failed)
+        return out
+
+    # ------------------------------------------------------------ vectors
+
+    def vectors(self, fingerprint: str, kind: Kind | None = None, *, only_indexed: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """(numbers int64 (n,), vectors float32 (n, dim)) of chunks that have one, by number."""
+        import numpy as np
+
+        conditions = ["d.ready = 1"] + (["c.vector = 1"] if only_indexed else []) + (["c.kind = ?"] if kind else [])
+        sql = (
+            "SELECT c.number, v.vector FROM chunks c JOIN documents d ON d.number = c.document "
+            f"JOIN vectors v ON v.fingerprint = ? AND v.hash = c.hash WHERE {' AND '.join(conditions)} ORDER BY c.number"
+        )
+        found = self.rows(sql, (fingerprint, *((kind,) if kind else ())))
+        numbers = np.fromiter((r[0] for r in found), dtype=np.int64, count=len(found))
+        if not found:
+            return numbers, np.zeros((0, 0), np.float32)
+        return numbers, np.frombuffer(b"".join(r[1] for r in found), np.float32).reshape(len(found), -1)
+
+    def cached_vectors(self, fingerprint: str, hashes: Iterable[str]) -> dict[str, bytes]:
+        """Cached vectors (float32 bytes) of texts by hash."""
+        out: dict[str, bytes] = {}
+        for part in _parts(list(dict.fromkeys(hashes))):
+            sql = f"SELECT hash, vector FROM vectors WHERE fingerprint = ? AND hash IN ({','.join('?' * len(part))})"
+            out.update(self.rows(sql, (fingerprint, *part)))
+        return out
+
+    # ------------------------------------------------------------ tables, reports
+
+    def tables(self) -> list[tuple[TableCard, str]]:
+        """Cards of the tables with their columnar files' names, by source."""
+        sql = "SELECT card, source, table_file FROM documents WHERE ready = 1 AND card IS NOT NULL ORDER BY source"
+        return [(card_from_json(card, source), file) for card, source, file in self.rows(sql)]
+
+    def last_report(self) -> dict[str, Any] | None:
+        body = self.value("SELECT body FROM reports ORDER BY id DESC LIMIT 1")
+        return json.loads(body) if body else None
+
+    def save_report(self, report: dict[str, Any], *, keep: int = 20) -> None:
+        with self.transaction() as connection:
+            connection.execute("INSERT INTO reports (body) VALUES (?)", (json.dumps(report, ensure_ascii=False),))
+            connection.execute("DELETE FROM reports WHERE id <= (SELECT max(id) FROM reports) - ?", (keep,))
+
+
+def _parts(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    for i in range(0, len(items), PARAMETERS):
+        yield list(items[i : i + PARAMETERS])
