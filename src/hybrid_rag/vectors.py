@@ -1,0 +1,91 @@
+"""What a vector index is. The implementations stand beside this file: vectors_exact, vectors_chroma.
+
+A vector index is a copy that can be rebuilt: the truth is a source of vectors (the catalog). Chunks are known here by
+their number only, in two collections, one a kind. Vectors are float32 unit rows, scores are cosines (higher is better).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from hybrid_rag.records import Kind
+
+if TYPE_CHECKING:
+    import numpy as np
+
+DIGITS = 6  # cosines are rounded to it, so that equal vectors tie whatever multiplied them
+
+
+class VectorSource(Protocol):
+    """The truth: ``(numbers int64 (n,), vectors float32 (n, dim))`` of a kind; of all chunks, or of the numbers asked for.
+
+    Numbers without a vector are left out. Any order.
+    """
+
+    def __call__(self, kind: Kind, numbers: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]: ...
+
+
+class VectorIndex(Protocol):
+    """One contract over exact search, embedded Chroma and a Chroma server. All calls are thread-safe."""
+
+    def upsert(self, kind: Kind, numbers: Sequence[int], documents: Sequence[int], vectors: np.ndarray) -> None:
+        """Put vectors in, replacing those of the same numbers. Zero rows or a wrong width raise ValueError."""
+        ...
+
+    def delete(self, kind: Kind, numbers: Sequence[int]) -> None:
+        """Take vectors out; unknown numbers are no error."""
+        ...
+
+    def count(self, kind: Kind) -> int: ...
+
+    def numbers(self, kind: Kind) -> set[int]:
+        """The chunk numbers that have a vector here."""
+        ...
+
+    def search(self, kind: Kind, vector: np.ndarray, *, k: int, numbers: np.ndarray | None = None) -> list[tuple[int, float]]:
+        """The k nearest (chunk number, cosine), best first, ties by number. ``numbers``: only these (sorted or not).
+
+        Never fewer than k when k are allowed. Raises IndexDamagedError when the index cannot be used.
+        """
+        ...
+
+    def reload(self) -> None:
+        """Make visible what another process wrote."""
+        ...
+
+    def clear(self) -> None:
+        """Forget all vectors of this embedder."""
+        ...
+
+    def close(self) -> None:
+        """Safe while another thread searches; calls after it raise IndexError_."""
+        ...
+
+
+def best(numbers: np.ndarray, cosines: np.ndarray, k: int) -> list[tuple[int, float]]:
+    """The k highest (number, cosine), ties by number."""
+    import numpy as np
+
+    if k <= 0 or not len(numbers):
+        return []
+    scores = np.round(cosines.astype(np.float64), DIGITS)
+    if k < len(scores):
+        kept = np.flatnonzero(scores >= np.partition(scores, len(scores) - k)[len(scores) - k])
+        numbers, scores = numbers[kept], scores[kept]
+    order = np.lexsort((numbers, -scores))[:k]
+    return [(int(numbers[i]), float(scores[i])) for i in order]
+
+
+def checked(numbers: Sequence[int], vectors: np.ndarray, dimensions: int) -> np.ndarray:
+    """Vectors as float32 (n, dimensions), every row finite and not zero; else ValueError."""
+    import numpy as np
+
+    rows = np.asarray(vectors, np.float32)
+    if rows.shape != (len(numbers), dimensions):
+        raise ValueError(f"expected {len(numbers)} vectors of {dimensions} dimensions, got an array of shape {rows.shape}")
+    norms = np.linalg.norm(rows, axis=1)
+    if not (np.isfinite(norms) & (norms > 0)).all():
+        bad = int(np.flatnonzero(~(np.isfinite(norms) & (norms > 0)))[0])
+        raise ValueError(f"the vector of chunk {numbers[bad]} is zero or not finite")
+    return rows
