@@ -48,7 +48,10 @@ class _Connection:
 
     def stop(self) -> None:
         self.collections.clear()
+        session = getattr(self.server, "_session", None)  # of the HTTP form, which does not close it
         self._system.stop()
+        if session is not None:
+            session.close()
 
 
 class _Chroma:
@@ -164,6 +167,7 @@ class _Chroma:
     def _use(self, *, create: bool = False) -> Iterator[Any]:
         """A connection for one call (None when there is nothing to connect to); Chroma's errors become ours."""
         from chromadb.errors import ChromaError
+        from httpx import HTTPError
 
         connection = None
         try:
@@ -171,7 +175,7 @@ class _Chroma:
             yield connection
         except (IndexError_, ValueError):
             raise
-        except (ChromaError, OSError, RuntimeError) as error:
+        except (ChromaError, HTTPError, OSError, RuntimeError) as error:
             raise self._problem(error) from error
         except BaseException as error:
             if type(error).__name__ == "PanicException":  # of the Rust part; not an Exception
