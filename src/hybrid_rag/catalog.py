@@ -221,6 +221,13 @@ class Catalog:
                 found += [r[0] for r in self.rows(f"{base} AND c.document IN ({','.join('?' * len(part))})", (*fixed, *part))]
         return np.array(sorted(found), dtype=np.int64)
 
+    def documents_of(self, numbers: Sequence[int]) -> list[int]:
+        """The document of each chunk, in order; 0 for a chunk that is not there."""
+        found: dict[int, int] = {}
+        for part in _parts(numbers):
+            found.update(self.rows(f"SELECT number, document FROM chunks WHERE number IN ({','.join('?' * len(part))})", part))
+        return [found.get(int(n), 0) for n in numbers]
+
     def counts(self) -> dict[str, dict[str, int]]:
         """By kind: documents, chunks, vectors, failed."""
         out = {kind: {"documents": 0, "chunks": 0, "vectors": 0, "failed": 0} for kind in ("table", "text")}
@@ -233,20 +240,31 @@ class Catalog:
 
     # ------------------------------------------------------------ vectors
 
-    def vectors(self, fingerprint: str, kind: Kind | None = None, *, only_indexed: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """(numbers int64 (n,), vectors float32 (n, dim)) of chunks that have one, by number."""
+    def vectors(self, fingerprint: str, kind: Kind | None = None, *, numbers: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """(numbers int64 (n,), vectors float32 (n, dim)) of the indexed chunks: all of a kind, or those of ``numbers`` that have one."""
         import numpy as np
 
-        conditions = ["d.ready = 1"] + (["c.vector = 1"] if only_indexed else []) + (["c.kind = ?"] if kind else [])
         sql = (
             "SELECT c.number, v.vector FROM chunks c JOIN documents d ON d.number = c.document "
-            f"JOIN vectors v ON v.fingerprint = ? AND v.hash = c.hash WHERE {' AND '.join(conditions)} ORDER BY c.number"
+            "JOIN vectors v ON v.fingerprint = ? AND v.hash = c.hash WHERE d.ready = 1 AND c.vector = 1"
         )
-        found = self.rows(sql, (fingerprint, *((kind,) if kind else ())))
-        numbers = np.fromiter((r[0] for r in found), dtype=np.int64, count=len(found))
+        fixed: tuple[Any, ...] = (fingerprint,)
+        if kind:
+            sql, fixed = f"{sql} AND c.kind = ?", (*fixed, kind)
+        if numbers is None:
+            found = self.rows(f"{sql} ORDER BY c.number", fixed)
+        else:
+            found = []
+            for part in _parts([int(n) for n in numbers]):
+                found += self.rows(f"{sql} AND c.number IN ({','.join('?' * len(part))})", (*fixed, *part))
+        held = np.fromiter((r[0] for r in found), dtype=np.int64, count=len(found))
         if not found:
-            return numbers, np.zeros((0, 0), np.float32)
-        return numbers, np.frombuffer(b"".join(r[1] for r in found), np.float32).reshape(len(found), -1)
+            return held, np.zeros((0, self.dimensions(fingerprint)), np.float32)
+        return held, np.frombuffer(b"".join(r[1] for r in found), np.float32).reshape(len(found), -1)
+
+    def dimensions(self, fingerprint: str) -> int:
+        """Of an embedder whose vectors are in the cache; 0 when there are none."""
+        return int(self.value("SELECT length(vector) / 4 FROM vectors WHERE fingerprint = ? LIMIT 1", (fingerprint,)) or 0)
 
     def cached_vectors(self, fingerprint: str, hashes: Iterable[str]) -> dict[str, bytes]:
         """Cached vectors (float32 bytes) of texts by hash."""

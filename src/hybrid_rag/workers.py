@@ -1,6 +1,6 @@
 """Reading and chunking in worker processes: one that hangs or crashes costs its file and nothing else.
 
-Each worker is ``python -m hybrid_rag.workers`` speaking pickled frames over its pipes (both ends are this package on
+Each worker is a Python process of its own speaking pickled frames over its pipes (both ends are this package on
 this machine). Results come in the order of the files, whatever the number of workers; memory is bounded, for a
 worker stops when its pipe is full.
 """
@@ -28,7 +28,9 @@ from hybrid_rag.loading.scan import FoundFile
 from hybrid_rag.records import Chunk, Document, TableCard
 
 CHUNKS_A_FRAME = 250
+FRAMES_WAITING = 4  # of one worker; it stops when they are not taken
 POLL_SECONDS = 0.05
+_ENTRY = "from hybrid_rag.workers import main; main()"  # not -m: events must be pickled under the module's own name
 _LENGTH = struct.Struct(">I")
 
 
@@ -164,7 +166,7 @@ class _Worker:
         paths = [str(Path(__file__).parents[1]), *[p for p in sys.path if p]]
         environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "hybrid_rag.workers"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+            [sys.executable, "-c", _ENTRY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
         )
         self._frames = deque()
         assert self._process.stdin is not None
@@ -175,19 +177,22 @@ class _Worker:
     def _receive(self, process: subprocess.Popen[bytes], frames: deque[Any]) -> None:
         """Move frames from the pipe to the queue; at most a few wait there."""
         assert process.stdout is not None
-        with contextlib.suppress(OSError, ValueError, EOFError, pickle.UnpicklingError):
+        try:
             while (frame := _receive(process.stdout)) is not None:
                 with self._wake:
-                    self._wake.wait_for(lambda: len(frames) < 4 or self._process is not process)
+                    self._wake.wait_for(lambda: len(frames) < FRAMES_WAITING or self._process is not process)
                     if self._process is not process:
                         return
                     self._alive_at = time.monotonic()
                     frames.append(frame)
                     self._wake.notify_all()
-        with self._wake:
-            if self._process is process:
-                frames.append(_Gone(process))
-                self._wake.notify_all()
+        except (OSError, ValueError, EOFError, pickle.UnpicklingError, AttributeError):
+            process.kill()  # it was killed in mid-frame, or wrote something that is no frame
+        finally:
+            with self._wake:
+                if self._process is process:
+                    frames.append(_Gone(process))
+                    self._wake.notify_all()
 
 
 @dataclass
@@ -255,7 +260,3 @@ def main() -> None:
     while (file := _receive(stdin)) is not None:
         for event in read_one(file, options):
             _send(stdout, event)
-
-
-if __name__ == "__main__":
-    main()

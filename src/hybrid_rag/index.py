@@ -1,0 +1,267 @@
+"""The index directory: catalog, keyword index and vector index, opened, kept fresh and mended.
+
+The catalog is the truth; the two legs are made from it and can be made again at any time.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from hybrid_rag.analysis import Analyzer
+from hybrid_rag.catalog import Catalog
+from hybrid_rag.catalog_schema import StoredChunk
+from hybrid_rag.errors import HybridRagError, IndexDamagedError, IndexEmptyError, IndexLockedError
+from hybrid_rag.lexical import LexicalEntry, LexicalIndex, RankBm25Index, TantivyIndex
+from hybrid_rag.lock import is_locked, write_lock
+from hybrid_rag.records import Kind
+from hybrid_rag.vectors import VectorIndex
+from hybrid_rag.vectors_chroma import ChromaServerVectors, ChromaVectors
+from hybrid_rag.vectors_exact import ExactVectors
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from hybrid_rag.writer import Writer
+
+CATALOG_FILE, LEXICAL_FOLDER, VECTOR_FOLDER, TABLE_FOLDER = "catalog.sqlite", "lexical", "vectors", "tables"
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexOptions:
+    """Where the index is and what it is made of. ``cold``: short-lived process, vectors are searched without Chroma."""
+
+    directory: Path
+    lexical_engine: Literal["tantivy", "rank_bm25"] = "tantivy"
+    language: str = "auto"
+    vector_mode: Literal["embedded", "server", "exact"] = "embedded"
+    host: str = "localhost"
+    port: int = 8000
+    ssl: bool = False
+    token: str | None = None
+    prefix: str = "hybrid_rag"
+    cold: bool = False
+
+
+class Index:
+    """An open index. Reading is thread-safe; call :meth:`refresh` at the start of every query."""
+
+    def __init__(self, options: IndexOptions, *, create: bool = False) -> None:
+        """Raises IndexEmptyError when there is none (and ``create`` is off), IndexDamagedError, IndexVersionError."""
+        self.options, self.directory = options, options.directory
+        self.messages: list[str] = []
+        self._lock = threading.RLock()
+        self._lexical: LexicalIndex | None = None
+        self._vectors: tuple[str, VectorIndex] | None = None
+        path = self.directory / CATALOG_FILE
+        if not path.exists() and not create:
+            raise IndexEmptyError(f"Nothing is indexed yet in {self.directory}.", "Run `hybrid-rag index`.")
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise HybridRagError(f"The index directory {self.directory} cannot be made: {error.strerror}.", "Set vector_store.persist_directory.") from error
+        self.catalog = Catalog(path, create=create)
+        self._seen = self._generations()
+
+    # ------------------------------------------------------------ state
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the embedder whose vectors are searched; "" while there are none."""
+        return self.catalog.setting("fingerprint")
+
+    @property
+    def embedder_name(self) -> str | None:
+        """Name of the embedder whose vectors are searched ("bundled:bge_small_en"), or None."""
+        return self.catalog.setting("embedder") or None
+
+    @property
+    def analyzer(self) -> Analyzer:
+        return _analyzer(self.catalog.setting("language") or self._language_option())
+
+    def _language_option(self) -> str:
+        return "en" if self.options.language == "auto" else self.options.language
+
+    def vector_share(self) -> float:
+        """Share of the chunks that have vectors, 0..1 (1 when there are no chunks)."""
+        counts = self.catalog.counts().values()
+        total = sum(c["chunks"] for c in counts)
+        return sum(c["vectors"] for c in counts) / total if total else 1.0
+
+    def refresh(self) -> bool:
+        """Look whether another process has changed something, and see it if so. True when it has."""
+        now = self._generations()
+        if now == self._seen:
+            return False
+        with self._lock:
+            if now[0] != self._seen[0] and self._lexical is not None:
+                self._lexical.reload()
+            if now[1] != self._seen[1] and self._vectors is not None:
+                if self._vectors[0] == self.fingerprint:
+                    self._vectors[1].reload()
+                else:
+                    self._close_vectors()
+            self._seen = now
+        return True
+
+    def _generations(self) -> tuple[str, str]:
+        found = dict(self.catalog.rows("SELECT key, value FROM settings WHERE key IN ('generation', 'vector_generation')"))
+        return found.get("generation", "0"), found.get("vector_generation", "0")
+
+    # ------------------------------------------------------------ legs
+
+    @property
+    def lexical(self) -> LexicalIndex:
+        """The keyword leg. A missing or damaged one is made again from the catalog when no other process writes."""
+        with self._lock:
+            if self._lexical is None:
+                self._lexical = self._open_lexical()
+                if self._needs_mending():
+                    try:
+                        with self.writer():
+                            pass
+                    except IndexLockedError:
+                        log.info("another process is writing; it brings the keyword index up to date")
+                assert self._lexical is not None
+            return self._lexical
+
+    def _open_lexical(self) -> LexicalIndex:
+        if self.options.lexical_engine == "rank_bm25":
+            return RankBm25Index(lambda: map(entry, self.catalog.iterate_chunks()), self.analyzer)
+        folder = self.directory / LEXICAL_FOLDER
+        try:
+            return TantivyIndex(folder, self.analyzer)
+        except IndexDamagedError as error:
+            if is_locked(self.directory):
+                raise
+            self.messages.append(f"The keyword index was damaged and is made again from the catalog ({error.message}).")
+            shutil.rmtree(folder, ignore_errors=True)
+            return TantivyIndex(folder, self.analyzer)
+
+    def _needs_mending(self) -> bool:
+        """The keyword index does not hold what the catalog holds, and nobody is writing."""
+        assert self._lexical is not None
+        if self.options.lexical_engine == "rank_bm25":
+            return False
+        wanted = self.catalog.value("SELECT count(*) FROM chunks c JOIN documents d ON d.number = c.document WHERE d.ready = 1")
+        return self._lexical.count() != wanted and not is_locked(self.directory)
+
+    @property
+    def vectors(self) -> VectorIndex | None:
+        """The vector leg; None while no embedder is known. Exact search stands in for a Chroma that cannot be opened."""
+        fingerprint = self.fingerprint
+        if not fingerprint:
+            return None
+        with self._lock:
+            if self._vectors is None or self._vectors[0] != fingerprint:
+                self._close_vectors()
+                self._vectors = (fingerprint, self._open_vectors(fingerprint))
+            return self._vectors[1]
+
+    def _open_vectors(self, fingerprint: str) -> VectorIndex:
+        if self.options.vector_mode == "server":
+            return self.open_vectors(fingerprint)
+        unsafe = self.catalog.setting("dirty") == "1" and not is_locked(self.directory)
+        if self.options.cold or unsafe:
+            return ExactVectors(self.vector_source(fingerprint))
+        try:
+            return self.open_vectors(fingerprint)
+        except IndexDamagedError as error:
+            self.messages.append(f"Vectors are searched without Chroma: {error.message}")
+            return ExactVectors(self.vector_source(fingerprint))
+
+    def open_vectors(self, fingerprint: str) -> VectorIndex:
+        """The configured vector index of one embedder, whatever state it is in."""
+        o, source = self.options, self.vector_source(fingerprint)
+        if o.vector_mode == "exact":
+            return ExactVectors(source)
+        dimensions = self.catalog.dimensions(fingerprint)
+        if o.vector_mode == "server":
+            address = {"host": o.host, "port": o.port, "ssl": o.ssl, "token": o.token}
+            return ChromaServerVectors(**address, prefix=o.prefix, fingerprint=fingerprint, dimensions=dimensions, source=source)
+        return ChromaVectors(self.directory / VECTOR_FOLDER, prefix=o.prefix, fingerprint=fingerprint, dimensions=dimensions, source=source)
+
+    def vector_source(self, fingerprint: str):
+        """Gives the vectors that the catalog holds for the indexed chunks of a kind."""
+
+        def source(kind: Kind, numbers: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+            return self.catalog.vectors(fingerprint, kind, numbers=numbers)
+
+        return source
+
+    def _close_vectors(self) -> None:
+        if self._vectors is not None:
+            self._vectors[1].close()
+            self._vectors = None
+
+    def close_legs(self) -> None:
+        """Let go of both legs; they are opened again when needed."""
+        with self._lock:
+            self._close_vectors()
+            if self._lexical is not None:
+                self._lexical.close()
+                self._lexical = None
+
+    # ------------------------------------------------------------ writing
+
+    @contextmanager
+    def writer(self) -> Iterator[Writer]:
+        """The right to write, after mending what an unclean end has left. Raises IndexLockedError."""
+        from hybrid_rag.writer import Writer
+
+        with write_lock(self.directory):
+            writer = Writer(self)
+            writer.begin()
+            try:
+                yield writer
+            except HybridRagError:
+                writer.end()
+                raise
+            writer.end()
+
+    def use_lexical(self, lexical: LexicalIndex) -> None:
+        """Take the writer's keyword index as this index's own, so that both see the same commits."""
+        with self._lock:
+            if self._lexical is not None and self._lexical is not lexical:
+                self._lexical.close()
+            self._lexical = lexical
+
+    def use_vectors(self, fingerprint: str, vectors: VectorIndex) -> None:
+        with self._lock:
+            if self._vectors is not None and self._vectors[1] is not vectors:
+                self._close_vectors()
+            self._vectors = (fingerprint, vectors)
+
+    @property
+    def held_lexical(self) -> LexicalIndex | None:
+        return self._lexical
+
+    @property
+    def tables_directory(self) -> Path:
+        return self.directory / TABLE_FOLDER
+
+    def close(self) -> None:
+        self.close_legs()
+        self.catalog.close()
+
+
+_analyzers: dict[str, Analyzer] = {}
+
+
+def _analyzer(language: str) -> Analyzer:
+    if language not in _analyzers:
+        _analyzers[language] = Analyzer(language)
+    return _analyzers[language]
+
+
+def entry(stored: StoredChunk) -> LexicalEntry:
+    """A stored chunk as the keyword leg takes it."""
+    chunk = stored.chunk
+    return LexicalEntry(stored.number, stored.document, chunk.kind, chunk.text, chunk.context)
