@@ -130,10 +130,12 @@ class _Chroma:
             return self._exact.search(kind, vector, k=k, numbers=numbers)
         try:
             return self._query(kind, vector, k)
-        except (IndexLockedError, IndexDamagedError) as error:
-            if not self._has_source:
+        except IndexError_ as error:
+            if self._closed or not self._has_source:
                 raise
-            log.info("vectors are searched without Chroma: %s", error.message)
+            log.log(
+                logging.INFO if isinstance(error, IndexLockedError) else logging.WARNING, "Vectors are searched without Chroma. %s", error
+            )
             return self._exact.search(kind, vector, k=k)
 
     def reload(self) -> None:
@@ -191,9 +193,6 @@ class _Chroma:
     @contextmanager
     def _use(self, *, write: bool = False, create: bool = False, seconds: float = WAIT) -> Iterator[Any]:
         """A connection for one call (None when there is nothing to connect to); Chroma's errors become ours."""
-        from chromadb.errors import ChromaError
-        from httpx import HTTPError
-
         with self._guard(write, seconds):
             connection = None
             try:
@@ -201,7 +200,7 @@ class _Chroma:
                 yield connection
             except IndexError_:
                 raise
-            except (ChromaError, HTTPError, OSError, RuntimeError, ValueError) as error:
+            except Exception as error:  # Chroma raises its own, SQLite's, httpx's and bare ones
                 if connection is not None:
                     connection.collections.clear()  # another client may have dropped and made them again
                 raise self._problem(error) from error
