@@ -1,0 +1,65 @@
+"""Rankings into one ranking. Reciprocal rank fusion after Cormack, Clarke and Büttcher (SIGIR 2009)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TypeVar
+
+Item = TypeVar("Item", bound=Hashable)
+
+CLASSIC_K = 60
+WEAK = 0.45  # a kind whose best evidence is below this share of the other's gets no place while the other has hits
+
+
+def reciprocal_ranks(rankings: Sequence[Sequence[Item]], weights: Sequence[float], *, k: int) -> dict[Item, float]:
+    """Score of each item: the sum over rankings of weight / (k + rank), ranks from 1. Items in order of first appearance."""
+    scores: dict[Item, float] = {}
+    for ranking, weight in zip(rankings, weights, strict=True):
+        for rank, item in enumerate(ranking, start=1):
+            scores[item] = scores.get(item, 0.0) + weight / (k + rank)
+    return scores
+
+
+def fuse(rankings: Sequence[Sequence[Item]], weights: Sequence[float], *, k: int) -> list[tuple[Item, float]]:
+    """Items by falling score; ties by the item itself. A ranking of weight 0 gives no items."""
+    used = [(r, w) for r, w in zip(rankings, weights, strict=True) if w > 0]
+    scores = reciprocal_ranks([r for r, _ in used], [w for _, w in used], k=k)
+    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))  # type: ignore[type-var]
+
+
+def fuse_classic(rankings: Sequence[Sequence[Item]], weights: Sequence[float]) -> list[tuple[Item, float]]:
+    """As LangChain's EnsembleRetriever: k = 60, ties in order of first appearance."""
+    scores = reciprocal_ranks(rankings, weights, k=CLASSIC_K)
+    return sorted(scores.items(), key=lambda item: -item[1])
+
+
+def evidence(best: Mapping[str, float], overall: float, floor: float = 0.0) -> dict[str, float]:
+    """Each kind's best score as a share, 0..1, of the best of all, above a floor that a chance hit reaches too."""
+    span = overall - floor
+    return {kind: max(0.0, min(1.0, (score - floor) / span)) if span > 0 else 0.0 for kind, score in best.items()}
+
+
+def places(strengths: Mapping[str, float], weights: Mapping[str, float], lengths: Mapping[str, int], k: int) -> list[str]:
+    """Which kind gets each of k places.
+
+    The first goes to the strongest evidence. The others by the highest quotient of weight times strength and places
+    already held (D'Hondt's method): .4 and .6 at equal strength give two and three of five. A kind much weaker than
+    the other waits until the other has no more hits; a kind of weight 0 gets none.
+    """
+    live = {kind: strength for kind, strength in strengths.items() if weights[kind] > 0 and lengths[kind]}
+    top = max(live.values(), default=0.0)
+    strong = {kind for kind, strength in live.items() if strength >= WEAK * top}
+    held = dict.fromkeys(live, 0)
+    out: list[str] = []
+    while len(out) < k:
+        free = [kind for kind in live if held[kind] < lengths[kind]]
+        if not free:
+            break
+        free = [kind for kind in free if kind in strong] or free
+        if not out:
+            chosen = max(free, key=lambda kind: (live[kind], weights[kind], kind))
+        else:
+            chosen = max(free, key=lambda kind: (weights[kind] * max(live[kind], 1e-9) / (held[kind] + 1), weights[kind], kind))
+        held[chosen] += 1
+        out.append(chosen)
+    return out
