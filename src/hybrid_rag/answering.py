@@ -1,0 +1,205 @@
+"""One question, one checked answer from text: retrieve, decide whether to answer, write or quote, hold against the source."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from hybrid_rag import citations
+from hybrid_rag.abstention import CHUNKS_LOOKED_AT, unanswerable
+from hybrid_rag.extraction import Extract, extract
+from hybrid_rag.filters import Filters
+from hybrid_rag.prompts import Passage, build, estimate_tokens, fit
+from hybrid_rag.records import Answer, Chunk, Citation, Hit, SearchResult
+from hybrid_rag.retrieval import Retriever
+from hybrid_rag.sentences import split
+
+if TYPE_CHECKING:
+    from hybrid_rag.llm import Generation, OllamaChat
+    from hybrid_rag.reranking import Reranker
+
+NOT_FOUND = "Not in your documents."
+CLOSEST = "No passage answers this clearly. The closest ones:"
+NEAREST_SHOWN = 3
+LONGEST_QUOTE = 500  # characters quoted for a sentence of the model's
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOptions:
+    """As the section `answers` of the configuration; ``neighbours`` from `retrieval`."""
+
+    context_chunks: int = 5
+    max_sentences: int = 3
+    abstain_below: float = -5.0
+    support_below: float = 2.0
+    quote_from: float = 2.0
+    neighbours: int = 1
+
+
+class Answerer:
+    """Answers from text passages. Thread-safe.
+
+    ``chat`` gives the language model or None (then answers are quotes); ``reranker`` the cross-encoder or None.
+    """
+
+    def __init__(
+        self, retriever: Retriever, chat: Callable[[], OllamaChat | None], reranker: Callable[[], Reranker | None], options: AnswerOptions
+    ) -> None:
+        self._retriever, self._chat, self._reranker, self._options = retriever, chat, reranker, options
+
+    def answer(
+        self, question: str, *, filters: Filters | None = None, k: int | None = None, on_token: Callable[[str], None] | None = None
+    ) -> Answer:
+        """Answer a question. Raises InputError, IndexError_, and OllamaError when a configured model fails."""
+        started = time.perf_counter()
+        reranker = self._reranker()
+        wanted = k or self._options.context_chunks
+        result = self._retriever.search(question, k=max(wanted, NEAREST_SHOWN), filters=filters, rerank=reranker is not None)
+        answer = self._from_result(question, result, wanted, on_token)
+        times = {**result.milliseconds, **answer.milliseconds, "total": (time.perf_counter() - started) * 1000}
+        return replace(
+            answer,
+            retrieval_mode=result.mode,
+            vector_share=result.vector_share,
+            milliseconds=times,
+            notes=(*result.notes, *answer.notes),
+            tokens={"whole_files": self._whole_files(result.hits), **answer.tokens},
+        )
+
+    def _from_result(self, question: str, result: SearchResult, k: int, on_token: Callable[[str], None] | None) -> Answer:
+        hits = result.hits
+        if not hits:
+            return Answer(question, NOT_FOUND, "none", True)
+        if self._abstains(question, hits):
+            return Answer(question, NOT_FOUND, "none", True, hits=hits[:NEAREST_SHOWN])
+        chat = self._chat()
+        if chat is None:
+            return self._quote(question, hits)
+        return self._write(question, hits[:k], chat, on_token)
+
+    def _abstains(self, question: str, hits: Sequence[Hit]) -> bool:
+        logits = [hit.scores["rerank"] for hit in hits[:CHUNKS_LOOKED_AT] if "rerank" in hit.scores]
+        if not logits:
+            return False
+        best = max(hits[: len(logits)], key=lambda hit: hit.scores.get("rerank", float("-inf")))
+        text = f"{best.chunk.context}\n{best.chunk.text}"
+        o = self._options
+        return unanswerable(question, logits, text, abstain_below=o.abstain_below, support_below=o.support_below)
+
+    # ------------------------------------------------------------ quotes
+
+    def _quote(self, question: str, hits: Sequence[Hit]) -> Answer:
+        started = time.perf_counter()
+        found = self._extracts(question, hits)
+        spent = {"extract": (time.perf_counter() - started) * 1000}
+        if found and found[0].score is not None and found[0].score >= self._options.quote_from:
+            citation = found[0].citation(1, f"{question} {found[0].unit.text}")
+            return Answer(question, citation.quote, "extractive", False, (citation,), tuple(hits), milliseconds=spent)
+        cited = tuple(_nearest(n, hit, question) for n, hit in enumerate(hits[:NEAREST_SHOWN], start=1))
+        return Answer(question, CLOSEST, "extractive", False, cited, tuple(hits), milliseconds=spent,
+                      notes=("No answer is claimed: no sentence scored high enough.",))  # fmt: skip
+
+    def _extracts(self, question: str, hits: Sequence[Hit]) -> list[Extract]:
+        index = self._retriever.index
+        return extract(
+            question,
+            hits,
+            analyzer=index.analyzer,
+            frequency=index.lexical.document_frequency,
+            total=index.lexical.count(),
+            reranker=self._reranker(),
+        )
+
+    # ------------------------------------------------------------ language model
+
+    def _write(self, question: str, hits: Sequence[Hit], chat: OllamaChat, on_token: Callable[[str], None] | None) -> Answer:
+        chunks = {n: self._retriever.neighbours(hit.chunk, self._options.neighbours) for n, hit in enumerate(hits, start=1)}
+        passages = [Passage(n, _label(chunk), _shown(chunk)) for n, chunk in chunks.items()]
+        kept, tokens = fit(question, passages, sentences=self._options.max_sentences, budget=chat.budget)
+        generation = chat.generate(build(question, kept, sentences=self._options.max_sentences), on_token=on_token)
+        checked = citations.check(generation.text, [(p.n, p.text) for p in kept])
+        base = Answer(
+            question,
+            "",
+            "llm",
+            False,
+            hits=tuple(hits),
+            model=chat.model,
+            tokens=_tokens(generation, tokens, kept),
+            milliseconds={"generate": generation.milliseconds},
+            checks=checked.notes,
+            notes=_dropped(len(passages) - len(kept)),
+        )
+        if checked.abstained:
+            return replace(base, answer=NOT_FOUND, abstained=True, mode="none")
+        if not checked.sentences:
+            quoted = self._quote(question, hits)
+            note = "The model's answer did not stand in its sources; this is quoted instead."
+            return replace(quoted, model=chat.model, tokens=base.tokens, milliseconds={**base.milliseconds, **quoted.milliseconds},
+                           checks=base.checks, notes=(*base.notes, note, *quoted.notes))  # fmt: skip
+        return replace(base, answer=checked.text, citations=_cite(checked, {p.n: chunks[p.n] for p in kept}, hits))
+
+    def _whole_files(self, hits: Sequence[Hit]) -> int:
+        """What loading the whole documents of the hits would have cost, in tokens (estimate)."""
+        catalog = self._retriever.index.catalog
+        sql = "SELECT sum(length(c.text)) FROM chunks c JOIN documents d ON d.number = c.document WHERE d.ready = 1 AND d.source = ?"
+        return sum(int(catalog.value(sql, (source,)) or 0) for source in {hit.source for hit in hits}) // 4
+
+
+def _nearest(n: int, hit: Hit, question: str) -> Citation:
+    """A hit as a citation that claims nothing beyond being close."""
+    chunk = hit.chunk
+    quote = chunk.text[:LONGEST_QUOTE]
+    return Citation(n, chunk.source, chunk.kind, chunk.page, chunk.page_label, chunk.rows, chunk.heading, quote, True, hit.chunk_id,
+                    chunk.start, chunk.start + len(quote), citations.spans_of_support(quote, question))  # fmt: skip
+
+
+def _cite(checked: citations.Checked, chunks: dict[int, Chunk], hits: Sequence[Hit]) -> tuple[Citation, ...]:
+    """One citation for each number of the answer, quoting the sentence of the passage that supports best."""
+    support: dict[int, list[str]] = {}
+    for sentence, numbers in checked.sentences:
+        for n in numbers:
+            support.setdefault(n, []).append(sentence)
+    out = []
+    for n, lines in sorted(support.items()):
+        chunk, claim = chunks[n], " ".join(lines)
+        start, end = _best_span(chunk.text, claim)
+        quote = chunk.text[start:end]
+        out.append(
+            Citation(n, chunk.source, chunk.kind, chunk.page, chunk.page_label, chunk.rows, chunk.heading, quote, True,
+                     hits[n - 1].chunk_id, chunk.start + start, chunk.start + end, citations.spans_of_support(quote, claim))  # fmt: skip
+        )
+    return tuple(out)
+
+
+def _best_span(text: str, claim: str) -> tuple[int, int]:
+    """The sentence of a text that shares most words and numbers with a claim."""
+    spans = split(text) or [(0, len(text))]
+    best = max(spans, key=lambda span: (len(citations.spans_of_support(text[span[0] : span[1]], claim)), -span[0]))
+    return best[0], min(best[1], best[0] + LONGEST_QUOTE)
+
+
+def _label(chunk: Chunk) -> str:
+    place = Citation(0, chunk.source, chunk.kind, chunk.page, chunk.page_label, chunk.rows, chunk.heading).place()
+    return f"{chunk.source}, {place}" if place else chunk.source
+
+
+def _shown(chunk: Chunk) -> str:
+    return f"{chunk.header}\n{chunk.text}" if chunk.header else chunk.text
+
+
+def _tokens(generation: Generation, estimate: int, kept: Sequence[Passage]) -> dict[str, int]:
+    return {
+        "prompt": generation.prompt_tokens or estimate,
+        "answer": generation.answer_tokens,
+        "context": sum(estimate_tokens(p.text) for p in kept),
+    }
+
+
+def _dropped(n: int) -> tuple[str, ...]:
+    if not n:
+        return ()
+    what = "passage did" if n == 1 else "passages did"
+    return (f"{n} lowest-ranked {what} not fit into the model's context and were left out.",)

@@ -1,0 +1,125 @@
+"""Answers without a language model: the sentences of the found passages that answer best, quoted as they stand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hybrid_rag import sentences
+from hybrid_rag.analysis import Analyzer
+from hybrid_rag.citations import spans_of_support
+from hybrid_rag.records import Chunk, Citation, Hit
+
+if TYPE_CHECKING:
+    from hybrid_rag.reranking import Reranker
+
+SENTENCES_SCORED = 8  # of those that overlap the question best
+CHUNKS_READ = 5
+LONGEST_QUOTE = 700  # characters
+LONGEST_SENTENCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A sentence of a chunk, or a whole record of a table chunk. Spans are within the chunk's text."""
+
+    chunk: Chunk
+    chunk_id: str
+    start: int
+    end: int
+    record: int | None = None  # its number in the table file
+
+    @property
+    def text(self) -> str:
+        return self.chunk.text[self.start : self.end]
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """A quote with its score (cross-encoder logit; None when there is no cross-encoder)."""
+
+    unit: Unit
+    start: int
+    end: int
+    score: float | None
+
+    def citation(self, n: int, support: str) -> Citation:
+        chunk = self.unit.chunk
+        quote = chunk.text[self.start : self.end]
+        rows = (self.unit.record, self.unit.record) if self.unit.record is not None else chunk.rows
+        return Citation(
+            n=n,
+            source=chunk.source,
+            kind=chunk.kind,
+            page=chunk.page,
+            page_label=chunk.page_label,
+            rows=rows,
+            heading=chunk.heading,
+            quote=quote,
+            verified=True,
+            chunk_id=self.unit.chunk_id,
+            start=chunk.start + self.start,
+            end=chunk.start + self.end,
+            marks=spans_of_support(quote, support),
+        )
+
+
+def extract(question: str, hits: Sequence[Hit], *, analyzer: Analyzer, frequency: Callable[[str], int], total: int, reranker: Reranker | None) -> list[Extract]:
+    """Quotes for a question, best first. ``frequency`` tells in how many of ``total`` chunks a term occurs."""
+    wanted = {term: math.log(1 + total / (1 + frequency(term))) for term, _ in analyzer.query(question).terms}
+    units = [unit for hit in hits[:CHUNKS_READ] if hit.chunk.role != "card" for unit in _units(hit)]
+    ranked = sorted(range(len(units)), key=lambda i: (-_overlap(units[i], wanted, analyzer), i))
+    chosen = [units[i] for i in ranked[:SENTENCES_SCORED]]
+    if not chosen:
+        return []
+    if reranker is None:
+        return [_widened(unit, None) for unit in chosen]
+    logits = reranker.score(question, [f"{unit.chunk.context}\n{unit.text}" if unit.record is not None else unit.text for unit in chosen])
+    order = sorted(range(len(chosen)), key=lambda i: (-float(logits[i]), i))
+    return [_widened(chosen[i], float(logits[i])) for i in order]
+
+
+def _units(hit: Hit) -> list[Unit]:
+    chunk = hit.chunk
+    if chunk.kind == "table" and chunk.rows:
+        return list(_records(chunk, hit.chunk_id))
+    return [Unit(chunk, hit.chunk_id, start, end) for start, end in sentences.split(chunk.text)]
+
+
+def _records(chunk: Chunk, chunk_id: str) -> list[Unit]:
+    """The records of a table chunk; blank lines part them (a chunk with one record, or a piece of one, is one unit)."""
+    assert chunk.rows is not None
+    first, last = chunk.rows
+    parts = chunk.text.split("\n\n")
+    whole = len(parts) == last - first + 1
+    if not whole:
+        return [Unit(chunk, chunk_id, 0, len(chunk.text))]
+    out, at = [], 0
+    for i, part in enumerate(parts):
+        out.append(Unit(chunk, chunk_id, at, at + len(part), first + i))
+        at += len(part) + 2
+    return out
+
+
+def _overlap(unit: Unit, wanted: dict[str, float], analyzer: Analyzer) -> float:
+    """Weight of the question's terms in the unit; those in the heading count half."""
+    own = set(analyzer.terms(unit.text[:LONGEST_SENTENCE * 4]))
+    around = set(analyzer.terms(unit.chunk.context))
+    return sum(weight if term in own else 0.5 * weight if term in around else 0.0 for term, weight in wanted.items())
+
+
+def _widened(unit: Unit, score: float | None) -> Extract:
+    """The unit with the sentences before and after it, as far as a quote may go."""
+    if unit.record is not None:
+        return Extract(unit, unit.start, min(unit.end, unit.start + 4 * LONGEST_QUOTE), score)
+    spans = sentences.split(unit.chunk.text)
+    place = next((i for i, span in enumerate(spans) if span == (unit.start, unit.end)), None)
+    start, end = unit.start, min(unit.end, unit.start + LONGEST_QUOTE)
+    if place is not None and end == unit.end:
+        if place + 1 < len(spans) and spans[place + 1][1] - start <= LONGEST_QUOTE:
+            end = spans[place + 1][1]
+        if place > 0 and end - spans[place - 1][0] <= LONGEST_QUOTE:
+            start = spans[place - 1][0]
+    return Extract(unit, start, end, score)
