@@ -28,18 +28,25 @@ def manifest(folders: Sequence[Path]) -> str:
 
 
 def probe(directory: Path, *, prefix: str, fingerprint: str, dimensions: int) -> str:
-    """What is wrong with the collections of a fingerprint, "" when nothing is."""
+    """What is wrong with the collections of a fingerprint, "" when nothing is: then readers may use them again."""
+    from hybrid_rag.vectors_chroma import accept
+
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *[p for p in sys.path if p]])}
     command = [sys.executable, "-m", "hybrid_rag.probe", str(directory), prefix, fingerprint, str(dimensions)]
     try:
-        run = subprocess.run(command, capture_output=True, timeout=PROBE_SECONDS, check=False, env=environment, encoding="utf-8", errors="replace")
+        run = subprocess.run(
+            command, capture_output=True, timeout=PROBE_SECONDS, check=False, env=environment, encoding="utf-8", errors="replace"
+        )
     except subprocess.TimeoutExpired:
         return f"it did not answer within {PROBE_SECONDS:g} seconds"
     if run.returncode < 0:
         return f"opening it ends the process with signal {-run.returncode}"
     if run.returncode:
         return (run.stderr.strip().splitlines() or ["unknown error"])[-1]
-    return run.stdout.strip()
+    if problem := run.stdout.strip():
+        return problem
+    accept(directory)
+    return ""
 
 
 def examine(directory: Path, prefix: str, fingerprint: str, dimensions: int) -> str:
@@ -47,12 +54,15 @@ def examine(directory: Path, prefix: str, fingerprint: str, dimensions: int) -> 
     from hybrid_rag.records import KINDS
     from hybrid_rag.vectors_chroma import ChromaVectors
 
-    index = ChromaVectors(directory, prefix=prefix, fingerprint=fingerprint, dimensions=dimensions)
+    index = ChromaVectors(directory, prefix=prefix, fingerprint=fingerprint, dimensions=dimensions, unchecked=True)
     for kind in KINDS:
         total, numbers = index.count(kind), sorted(index.numbers(kind))
         if total != len(numbers):
             return f"its {kind} collection counts {total} vectors and lists {len(numbers)}"
-        for number, vector in index.sample(kind, numbers[:: max(1, len(numbers) // SAMPLES)]):
+        looked_at = sorted(
+            {*numbers[:: max(1, len(numbers) // SAMPLES)], *numbers[-SAMPLES:]}
+        )  # the last ones are the likeliest to be lost
+        for number, vector in index.sample(kind, looked_at):
             found = index.search(kind, vector, k=min(total, 5))
             if not found or found[0][1] < 0.999:
                 return f"vector {number} of its {kind} collection does not find itself"

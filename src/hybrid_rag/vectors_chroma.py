@@ -12,6 +12,7 @@ Facts this module is built on (Chroma 1.5):
 from __future__ import annotations
 
 import logging
+import shutil
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -377,6 +378,13 @@ def accept(directory: Path) -> None:
     if lock_path(directory).exists():
         with hold(lock_path(directory), exclusive=True, seconds=WAIT):
             pass
+
+
+def wipe(directory: Path) -> None:
+    """Delete an embedded Chroma with its folder, while no other process is in it."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with hold(lock_path(directory), exclusive=True, seconds=WAIT):
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _pages(collection: Any, include: Sequence[str] = (), ids: list[str] | None = None) -> Iterator[Any]:
