@@ -57,8 +57,7 @@ class Embedding(Section):
     model_path: Path | None = Field(None, description="Folder with `model.onnx` and `tokenizer.json`, for `provider: onnx`.")
     query_prefix: str | None = Field(None, description="Put before queries; unset takes the model's own.")
     document_prefix: str | None = Field(None, description="Put before passages; unset takes the model's own.")
-    batch_tokens: int = Field(1024, ge=256, le=1_000_000, description="Tokens embedded at once.")
-    threads: int = Field(0, ge=0, le=256, description="Processor threads for ONNX models; 0 takes all cores.")
+    threads: int = Field(0, ge=0, le=256, description="Texts that an ONNX model computes at the same time; 0 takes one a core.")
     on_change: Literal["rebuild", "refuse"] = Field(
         "rebuild", description="When the embedder differs from the index's: make new vectors beside the old and swap, or refuse."
     )

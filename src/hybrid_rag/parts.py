@@ -74,7 +74,7 @@ class Parts:
             raise ConfigError("embedding.provider is onnx, but embedding.model_path is not set.", "Set it to the model's folder.")
         from hybrid_rag.embedding_onnx import OnnxEmbedder, bundled_embedder
 
-        options = {"batch_tokens": settings.batch_tokens, "threads": settings.threads}
+        options = {"threads": settings.threads}
         prefixes = {"query_prefix": settings.query_prefix, "document_prefix": settings.document_prefix}
         options |= {key: value for key, value in prefixes.items() if value is not None}
         if provider == "onnx":

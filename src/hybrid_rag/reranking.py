@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import numpy as np
 
-BATCH_TOKENS = 1024
-
 
 class Reranker(Protocol):
     """Scores passages for a query: float32 (n,) logits, higher is better, comparable between passages of one model."""
@@ -21,25 +19,28 @@ class Reranker(Protocol):
 
 
 class OnnxReranker:
-    """A :class:`Reranker` over an ONNX cross-encoder. Raises ModelError when it cannot be loaded."""
+    """A :class:`Reranker` over an ONNX cross-encoder. A pair's logit depends on nothing but the pair.
+
+    Raises ModelError when it cannot be loaded.
+    """
 
     def __init__(self, folder: Path, *, name: str, threads: int = 0) -> None:
-        from hybrid_rag.embedding_onnx import OnnxModel
+        from hybrid_rag.onnx_model import OnnxModel
 
         self.name = name
         self._model = OnnxModel(folder, threads=threads)
 
     def score(self, query: str, texts: Sequence[str]) -> np.ndarray:
-        """Logits of all pairs; pairs are cut at 512 tokens."""
+        """Logits of all pairs; pairs are cut at 512 tokens, the longer part first."""
         import numpy as np
 
-        from hybrid_rag.embedding_onnx import batches
+        unique = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        logits = np.array([output[0] for output in self._model.run([(query, text) for text in unique])], np.float32)
+        return logits[[unique[text] for text in texts]] if len(texts) else logits
 
-        logits = np.zeros(len(texts), np.float32)
-        if not len(texts):
-            return logits
-        clean = query.encode("utf-8", "replace").decode("utf-8")
-        rows = self._model.encode([(clean, text.encode("utf-8", "replace").decode("utf-8")) for text in texts])
-        for batch in batches([len(row.ids) for row in rows], batch_tokens=BATCH_TOKENS):
-            logits[batch] = self._model.run([rows[i] for i in batch])[:, 0]
-        return logits
+
+def bundled_reranker(*, threads: int = 0) -> OnnxReranker:
+    """The cross-encoder that comes with the package, English."""
+    from hybrid_rag.models import bundled
+
+    return OnnxReranker(bundled("reranker_en"), name="bundled:reranker_en", threads=threads)
