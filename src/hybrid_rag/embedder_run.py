@@ -37,6 +37,7 @@ def embed_missing(
     writer: Writer,
     embedder: Callable[[], Embedder | None],
     *,
+    current: str | None = None,
     on_change: str,
     show: Callable[[Progress], None],
     stop: Callable[[], bool],
@@ -45,6 +46,9 @@ def embed_missing(
     out = Outcome()
     catalog = writer.catalog
     catalog.connection().execute("UPDATE chunks SET vector = 0 WHERE vector = 2")
+    if current and not catalog.value("SELECT 1 FROM chunks c JOIN documents d ON d.number = c.document WHERE d.ready = 1 AND c.vector = 0 LIMIT 1"):
+        out.embedder = current
+        return out
     try:
         model = embedder()
     except OllamaError as error:

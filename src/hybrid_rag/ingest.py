@@ -62,13 +62,15 @@ def ingest(
     options: IngestOptions,
     *,
     embedder: Callable[[], Embedder | None],
+    current: str | None = None,
     progress: Show | None = None,
     cancel: Stop | None = None,
     notes: Iterable[str] = (),
 ) -> IndexReport:
     """Bring the index up to date. Raises DataError, IndexLockedError, Cancelled (what was done is kept) and others.
 
-    ``embedder`` is asked for only when something is to be embedded. The report is kept in the catalog too.
+    ``current``: name of the index's embedder when it is known to be the configured one; ``embedder`` is then asked for
+    only when something is to be embedded. The report is kept in the catalog too.
     """
     show, stop = progress or (lambda event: None), cancel or (lambda: False)
     started, run = datetime.now(UTC), _Run(time.monotonic())
@@ -78,7 +80,7 @@ def ingest(
     with index.writer() as writer:
         todo, changes = _difference(writer, found, options, run)
         _read(writer, todo, changes, replace(options, read=read_options), run, show, stop)
-        outcome = embed_missing(writer, embedder, on_change=options.on_change, show=show, stop=stop)
+        outcome = embed_missing(writer, embedder, current=current, on_change=options.on_change, show=show, stop=stop)
     report = IndexReport(
         started=started.isoformat(timespec="seconds"),
         seconds=round(time.monotonic() - run.started, 3),

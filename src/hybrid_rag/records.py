@@ -216,6 +216,13 @@ class IndexReport:
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> IndexReport:
+        """The inverse of :meth:`to_dict`."""
+        files = tuple(FileReport(**{**f, "notices": tuple(Notice(**n) for n in f["notices"])}) for f in data["files"])
+        skipped = tuple(SkippedPath(**s) for s in data["skipped"])
+        return cls(**{**data, "files": files, "skipped": skipped, "messages": tuple(data["messages"])})
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:

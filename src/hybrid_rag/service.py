@@ -1,0 +1,309 @@
+"""The one composition root: a configuration in, a service out. Interfaces call this and nothing below it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hybrid_rag.answering import Answerer, AnswerOptions
+from hybrid_rag.browsing import Related, Timeline, passage, recent, related, timeline
+from hybrid_rag.chunking import ChunkOptions
+from hybrid_rag.config import Config, Loaded, load
+from hybrid_rag.errors import IndexDamagedError, IndexVersionError, InputError
+from hybrid_rag.filters import Filters
+from hybrid_rag.index import Index, IndexOptions
+from hybrid_rag.ingest import IngestOptions, ingest
+from hybrid_rag.loading import Limits
+from hybrid_rag.lock import holder, is_locked
+from hybrid_rag.maintenance import Part, Verification, backup, rebuild, reset, restore, sizes, verify
+from hybrid_rag.parts import Parts
+from hybrid_rag.questions import TableAnswerer
+from hybrid_rag.records import Answer, DocumentInfo, IndexReport, Passage, Progress, Rows, SearchMode, SearchResult, Stats, TableCard, TableResult
+from hybrid_rag.retrieval import RetrievalOptions, Retriever
+from hybrid_rag.table_store import SqlLimits, TableStore
+from hybrid_rag.workers import ReadOptions
+
+if TYPE_CHECKING:
+    from hybrid_rag.embedding import Embedder
+
+MB = 1 << 20
+
+
+def open_service(config: str | Path | Loaded | None = None, *, settings: Iterable[str] = (), cold: bool = False) -> Service:
+    """Open a service for a configuration (a path, a loaded one, or None for the usual places).
+
+    ``settings`` are "section.key=value" texts. ``cold``: for a process that asks once; vectors are then searched
+    without loading Chroma. Nothing is read before the first call. Raises ConfigError.
+    """
+    loaded = config if isinstance(config, Loaded) else load(config, settings=settings)
+    return Service(loaded.config, cold=cold)
+
+
+class Service:
+    """Index, search and ask one collection. Thread-safe; a context manager."""
+
+    def __init__(self, config: Config, *, cold: bool = False) -> None:
+        self.config = config
+        self.parts = Parts(config)
+        self._cold = cold
+        self._lock = threading.RLock()
+        self._opened: tuple[Index, Retriever, Answerer, TableStore, TableAnswerer] | None = None
+
+    def __enter__(self) -> Service:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with self._lock:
+            if self._opened is not None:
+                self._opened[3].close()
+                self._opened[0].close()
+                self._opened = None
+
+    # ------------------------------------------------------------ composition
+
+    def _open(self, *, create: bool = False) -> tuple[Index, Retriever, Answerer, TableStore, TableAnswerer]:
+        with self._lock:
+            if self._opened is None:
+                c = self.config
+                index = Index(self._index_options(), create=create)
+                retriever = Retriever(index, lambda: self._embedder(index), self.parts.reranker, self._retrieval_options())
+                answerer = Answerer(retriever, self.parts.chat, self.parts.reranker, self._answer_options())
+                limits = SqlLimits(c.tables.max_seconds, c.tables.max_memory_mb, c.tables.max_rows)
+                store = TableStore(index.tables_directory, index.catalog.tables, index.catalog.generation, limits=limits)
+                tables = TableAnswerer(store, retriever, self.parts.chat, synonyms=c.tables.synonyms)
+                self._opened = (index, retriever, answerer, store, tables)
+            return self._opened
+
+    def _index_options(self) -> IndexOptions:
+        v, r = self.config.vector_store, self.config.retrieval
+        return IndexOptions(
+            directory=v.persist_directory, lexical_engine=r.lexical_engine, language=r.language, vector_mode=v.mode, host=v.host,
+            port=v.port, ssl=v.ssl, token=v.token, prefix=v.collection_prefix, cold=self._cold,
+        )  # fmt: skip
+
+    def _retrieval_options(self) -> RetrievalOptions:
+        r = self.config.retrieval
+        return RetrievalOptions(
+            vector_search_k=r.vector_search_k, keyword_search_k=r.keyword_search_k, csv_weight=r.csv_weight, text_weight=r.text_weight,
+            fusion=r.fusion, rrf_k=r.rrf_k, dense_weight=r.dense_weight, candidates=r.candidates,
+            separate=self.config.document_processing.use_separate_retrievers, rerank_top=r.rerank_top,
+            recency_half_life_days=r.recency_half_life_days, cache_entries=r.cache_entries,
+        )  # fmt: skip
+
+    def _answer_options(self) -> AnswerOptions:
+        a = self.config.answers
+        return AnswerOptions(a.context_chunks, a.max_sentences, a.abstain_below, a.support_below, a.quote_from, self.config.retrieval.neighbours)
+
+    def _embedder(self, index: Index) -> Embedder | None:
+        """The embedder of the index's vectors, for queries."""
+        if self.config.embedding.provider == "none" or not index.embedder_name:
+            return None
+        provider = index.embedder_name.partition(":")[0]
+        return self.parts.embedder(provider if self.config.embedding.provider == "auto" or provider == "bundled" else self.config.embedding.provider)
+
+    def _read_options(self) -> ReadOptions:
+        d = self.config.document_processing
+        limits = Limits(int(d.max_file_mb * MB), d.max_pages, int(d.max_unpacked_mb * MB), d.max_seconds, d.ocr)
+        return ReadOptions(limits, ChunkOptions(d.text_chunk_size, d.text_chunk_overlap, d.csv_chunk_size), dict(self.config.loaders))
+
+    def _filters(self, filters: Filters | None) -> Filters:
+        """The given filters, or the configured defaults."""
+        return filters if filters is not None else Filters.parse(**self.config.retrieval.filters.model_dump())
+
+    # ------------------------------------------------------------ index
+
+    def index(
+        self,
+        paths: Iterable[str | Path] | None = None,
+        *,
+        verify: bool = False,
+        progress: Callable[[Progress], None] | None = None,
+        cancel: Callable[[], bool] | None = None,
+    ) -> IndexReport:
+        """Bring the index up to date with the data folder, or with parts of it.
+
+        Raises DataError, IndexLockedError, EmbedderMismatchError, Cancelled. Files that cannot be read are in the report.
+        """
+        options = IngestOptions(
+            root=self.config.data.directory,
+            exclude=self.config.data.exclude,
+            read=self._read_options(),
+            workers=self.config.document_processing.workers,
+            verify=verify,
+            paths=tuple(Path(p) for p in paths) if paths is not None else None,
+            on_change=self.config.embedding.on_change,
+        )
+        self._check_folder(options)
+        index = self._open(create=True)[0]
+        provider, notes = self.parts.choose_provider(index.embedder_name)
+        current = bool(index.embedder_name and index.embedder_name.startswith("bundled:") and provider == "bundled")
+        return ingest(
+            index,
+            options,
+            embedder=lambda: self.parts.embedder(provider) if provider else None,
+            current=index.embedder_name if current else None,
+            progress=progress,
+            cancel=cancel,
+            notes=notes,
+        )
+
+    def _check_folder(self, options: IngestOptions) -> None:
+        """A missing folder is an error before an index directory is made."""
+        from hybrid_rag.loading.scan import scan
+
+        scan(options.root, below=())
+
+    def report(self) -> IndexReport | None:
+        """The report of the last run, with every file that is not, or only partly, read."""
+        body = self._open()[0].catalog.last_report()
+        return IndexReport.from_dict(body) if body else None
+
+    def stats(self) -> Stats:
+        index = self._open()[0]
+        index.refresh()
+        counts = index.catalog.counts()
+        documents = index.catalog.documents()
+        by_format: dict[str, int] = {}
+        for document in documents:
+            by_format[document.format] = by_format.get(document.format, 0) + 1
+        parts = sizes(index)
+        last = index.catalog.last_report() or {}
+        return Stats(
+            documents=len(documents),
+            chunks=sum(c["chunks"] for c in counts.values()),
+            by_kind={kind: {k: v for k, v in c.items() if k != "failed"} for kind, c in counts.items()},
+            by_format=dict(sorted(by_format.items())),
+            vector_share=round(index.vector_share(), 4),
+            generation=index.catalog.generation(),
+            embedder=index.embedder_name or "",
+            tables=len(index.catalog.tables()),
+            size_bytes=sum(parts.values()),
+            size_by_part=parts,
+            persist_directory=str(index.directory),
+            data_directory=str(self.config.data.directory),
+            last_run=last.get("started"),
+            not_read=len(index.catalog.unread()),
+            partly_read=sum(d.status == "partly" for d in documents),
+            failed_chunks=sum(c["failed"] for c in counts.values()),
+        )
+
+    def lock_holder(self) -> str:
+        """Who is writing now, "" when nobody is."""
+        directory = self.config.vector_store.persist_directory
+        return (holder(directory) or "another process") if is_locked(directory) else ""
+
+    # ------------------------------------------------------------ search and answers
+
+    def search(
+        self,
+        query: str,
+        *,
+        k: int | None = None,
+        filters: Filters | None = None,
+        mode: SearchMode = "hybrid",
+        rerank: bool | None = None,
+        explain: bool = False,
+    ) -> SearchResult:
+        """The best passages and table rows. ``rerank`` None: as configured ("auto" leaves plain searches as they are)."""
+        r = self.config.retrieval
+        wanted = r.rerank == "on" if rerank is None else rerank and r.rerank != "off"
+        return self._open()[1].search(query, k=k or r.results, filters=self._filters(filters), mode=mode, rerank=wanted, explain=explain)
+
+    def ask(
+        self, question: str, *, filters: Filters | None = None, k: int | None = None, on_token: Callable[[str], None] | None = None
+    ) -> Answer:
+        """An answer from a table query, a language model or quotation, or none; with citations that code has checked."""
+        _, _, answerer, _, tables = self._open()
+        chosen = self._filters(filters)
+        self._open()[0].refresh()
+        answer = tables.answer(question, filters=chosen)
+        if answer is None:
+            answer = answerer.answer(question, filters=chosen, k=k, on_token=on_token)
+            answer = tables.guard(answer)
+        if answer.mode == "extractive" and (note := self.parts.chat_note()):
+            answer = replace(answer, notes=(*answer.notes, note))
+        return answer
+
+    # ------------------------------------------------------------ documents and tables
+
+    def documents(self, filters: Filters | None = None) -> list[DocumentInfo]:
+        catalog = self._open()[0].catalog
+        return [d for d in catalog.documents() if filters is None or filters.matches(d)]
+
+    def read(
+        self,
+        source: str,
+        *,
+        page: int | None = None,
+        rows: Rows | None = None,
+        heading: str | None = None,
+        chunk: str | None = None,
+        window: int = 0,
+        max_tokens: int | None = None,
+    ) -> Passage:
+        """A part of a document; see :func:`hybrid_rag.browsing.passage`."""
+        index, _, _, store, _ = self._open()
+        return passage(index.catalog, store, source, page=page, rows=rows, heading=heading, chunk=chunk, window=window, max_tokens=max_tokens)
+
+    def related(self, source: str, k: int = 5) -> list[Related]:
+        return related(self._open()[1], source, k)
+
+    def recent(self, k: int = 10, filters: Filters | None = None) -> list[DocumentInfo]:
+        return recent(self._open()[0].catalog, k, filters)
+
+    def timeline(self, what: str, before: int = 3, after: int = 3, filters: Filters | None = None) -> Timeline:
+        return timeline(self._open()[1], what, before, after, filters)
+
+    def tables(self) -> list[TableCard]:
+        return self._open()[3].cards()
+
+    def sql(self, statement: str) -> TableResult:
+        """One read-only SELECT over the tables. Raises SqlRejectedError, SqlLimitError, TableError."""
+        return self._open()[3].query(statement)
+
+    # ------------------------------------------------------------ care
+
+    def verify(self) -> Verification:
+        return verify(self._open()[0])
+
+    def rebuild(self, part: Part = "all", **run: Any) -> IndexReport | None:
+        """Make legs again from the catalog. ``all`` with a catalog that cannot be read: a new index from the documents."""
+        try:
+            index = self._open()[0]
+            index.catalog.counts()
+        except (IndexDamagedError, IndexVersionError):
+            if part != "all":
+                raise
+            self.close()
+            reset(self.config.vector_store.persist_directory)
+            return self.index(**run)
+        rebuild(index, part)
+        return self.index(**run) if part == "all" else None
+
+    def backup(self, destination: str | Path) -> None:
+        backup(self._open()[0], Path(destination))
+
+    def restore(self, source: str | Path) -> None:
+        self.close()
+        restore(Path(source), self.config.vector_store.persist_directory)
+        with self._open()[0].writer():
+            pass  # opening for writing makes the legs again from the catalog
+
+    def reset(self) -> None:
+        self.close()
+        reset(self.config.vector_store.persist_directory)
+
+
+def parse_rows(text: str) -> Rows:
+    """"5" or "5-9" as (first, last). Raises InputError."""
+    first, _, last = text.partition("-")
+    try:
+        return int(first), int(last or first)
+    except ValueError:
+        raise InputError(f"{text!r} are no rows.", "Write 5 or 5-9.") from None
