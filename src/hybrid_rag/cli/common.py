@@ -75,7 +75,7 @@ class Run:
         from hybrid_rag.service import open_service
 
         set_up_logging(self.loaded.config.logging.level, self.loaded.config.logging.suppress_warnings, self.debug)
-        with open_service(self.loaded) as service:
+        with open_service(self.loaded, cold=True) as service:
             yield service
 
     def show(self, result: Any, render: Callable[[Any, Console], None]) -> None:
