@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hybrid_rag.question_words import FILLERS, MONTHS, Vocabulary, Word, value_at, words_of
+from hybrid_rag.question_words import FILLER_STEMS, FILLERS, MONTHS, Vocabulary, Word, stems, value_at, words_of
 from hybrid_rag.records import TableCard, TableColumn
 
 MOST = frozenset("most highest maximum max largest biggest greatest top best longest latest newest heaviest priciest".split())
@@ -54,6 +54,7 @@ class Reading:
     distinct: bool = False
     conditions: list[Condition] = field(default_factory=list)
     matched: int = 0  # names of table, columns and values found
+    by_noun: bool = False  # the question names this table
 
 
 def read(question: str, card: TableCard, synonyms: Mapping[str, Sequence[str]], find: Find) -> Reading | None:
@@ -84,7 +85,7 @@ class _Walk:
         self._dates()
         self._names()
         for i, word in enumerate(self._words):
-            self._done[i] = self._done[i] or word.plain in FILLERS or word.stem in FILLERS or word.plain in ("$", "€", "£")
+            self._done[i] = self._done[i] or word.plain in FILLERS or word.stem in FILLER_STEMS or word.plain in ("$", "€", "£")
         if not all(self._done):
             return None
         return self._shape()
@@ -309,7 +310,9 @@ class _Walk:
                 continue
             columns, length = self._vocabulary.column_at(self._words, i)
             own = word.stem in self._vocabulary.noun
-            if columns and not (own and length == 1 and self._count_at == i):
+            if own and length == 1 and not any(stems(c.label) == (word.stem,) and self._count_at != i for c in columns):
+                columns = []  # the table's own name, not a column whose name begins with it
+            if columns:
                 self._columns.append((i, columns))
                 self._take(*range(i, i + length))
                 self._out.matched += length
@@ -336,6 +339,7 @@ class _Walk:
     def _shape(self) -> Reading | None:
         out, flags = self._out, self._flags
         self._take_group()
+        out.by_noun = "noun" in flags
         measures, others = self._split_columns()
         if measures is None:
             return None
@@ -391,7 +395,7 @@ class _Walk:
             return out
         if named:
             column = named[0]
-            if len(named) > 1 or not (column.is_key or column.label.casefold() in self._card.name):
+            if len(named) > 1 or measures or not (column.is_key or column.label.casefold() in self._card.name):
                 return None  # "how many products" over a table where a product has many rows: rows or products?
         elif "noun" not in self._flags and not out.conditions:
             return None
@@ -407,18 +411,24 @@ class _Walk:
             measures = pool if len(pool) == 1 else []
             if not measures:
                 return None
-        if len(measures) > 1 or len(others) > 1:
-            return None
+        if len(measures) > 1 or len(others) > 1 or (measures and "count" in flags):
+            return None  # "the most number of points": the highest value, or the most frequent one?
         entity = others[0] if others else None
+        if entity is None and measures and "noun" in flags:
+            entity = self._naming_column()
         if out.group:
             entity = None
             expression = out.group
         else:
             expression = f'"{entity.name}"' if entity else ""
         plural = bool(entity) and self._plural_entity()
+        asked = self._words[self._entity_at].plain if self._entity_at >= 0 else ""
+        if not expression and (asked in ("who", "which") or asked == "what" and "noun" in flags):
+            return None  # somebody or something is asked for, and no column says whom
         out.entity = entity
         out.places = out.places or (PLURAL_PLACES if plural else 1)
-        if measures and not flags & {"sum", "avg", "count"}:
+        summed = bool(entity) and not entity.is_key and self._measure_by()
+        if measures and not summed and not flags & {"sum", "avg", "count"}:
             out.aggregate, out.column = ("max" if out.descending else "min"), measures[0]
             return out
         if not expression or (not measures and not (flags & {"count", "noun"})):
@@ -428,15 +438,27 @@ class _Walk:
         out.group, out.group_words = expression, out.group_words or (entity.label if entity else "")
         return out
 
+    def _naming_column(self) -> TableColumn | None:
+        """What a record of this table is called by: its name column, else its key."""
+        columns = self._card.columns
+        named = [c for c in columns if c.type == "text" and stems(c.label)[-1:] in (("name",), ("titl",))]
+        return next(iter(named or [c for c in columns if c.is_key]), None)
+
+    def _measure_by(self) -> bool:
+        """"top three cities by order value": what is ranked stands before "by", and is added up."""
+        return any(self._words[i].plain == "by" for i in self._per_at)
+
     def _plural_entity(self) -> bool:
         after = self._words[self._entity_at + 1 : self._entity_at + 3] if self._entity_at >= 0 else []
-        return any(re.search(r"[^s]s$", w.plain) for w in after[:1]) or any(re.search(r"(?:^|\W)(?:are|have)(?:\W|$)", w.plain) for w in after)
+        return any(re.search(r"[^s]s$", w.plain) and w.plain not in ("is", "was", "has", "does") for w in after[:1]) or any(re.search(r"(?:^|\W)(?:are|have)(?:\W|$)", w.plain) for w in after)
 
     def _lookup_shape(self, named: list[TableColumn]) -> Reading | None:
         """One named column of the one record that an identifier picks out."""
         keys = {c.name for c in self._card.columns if c.is_key}
         by_key = [c for c in self._out.conditions if any(f'"{name}" IN (?)' == c.sql for name in keys)]
         if not by_key or len(self._out.conditions) != 1 or len(named) != 1 or self._flags - {"noun"}:
+            return None
+        if f'"{named[0].name}" IN' in by_key[0].sql:
             return None
         self._out.column = named[0]
         return self._out

@@ -15,7 +15,8 @@ NUMBER_WORDS = {w: i for i, w in enumerate("zero one two three four five six sev
 LONGEST_VALUE = 8  # words of a value that is looked for
 FILLERS = STOPWORDS["en"] | frozenset(
     "show list give tell find get display name please many much number count record row entry table data file there exist exactly altogether overall "
-    "currently ever kind value out much several various any available called named whose belong s t".split()
+    "currently ever kind value out much several various any available called named whose belong s t placed filed made received submitted recorded "
+    "registered reported listed happened occurred took taken given".split()
 )
 _TOKEN = re.compile(r"[^\W_]+(?:[-./:@&'’_][^\W_]+)*|[$€£%]")
 _stem = Analyzer("en").terms
@@ -36,6 +37,9 @@ class Word:
         if re.fullmatch(r"\d+(?:\.\d+)?", bare):
             return float(bare)
         return float(NUMBER_WORDS[self.plain]) if self.plain in NUMBER_WORDS else None
+
+
+FILLER_STEMS = frozenset(stem for word in FILLERS for stem in _stem(word))
 
 
 def words_of(question: str) -> list[Word]:

@@ -52,8 +52,8 @@ class TableAnswerer:
         readings = [r for card in cards if (r := read(question, card, self._synonyms, self._find)) is not None]
         if not readings:
             return None
-        best = max(r.matched for r in readings)
-        chosen = [r for r in readings if r.matched == best]
+        best = max(_closeness(r) for r in readings)
+        chosen = [r for r in readings if _closeness(r) == best]
         if len(chosen) > 1:
             return None  # two tables could be meant
         answer = self._run(question, chosen[0])
@@ -137,6 +137,11 @@ class TableAnswerer:
 
 
 # ---------------------------------------------------------------- SQL
+
+
+def _closeness(reading: Reading) -> tuple[bool, int, bool]:
+    """Of two tables that could be meant: the one that is named, more of whose names are, whose key is asked for."""
+    return reading.by_noun, reading.matched, bool(reading.entity and reading.entity.is_key)
 
 
 def _where(reading: Reading) -> tuple[str, list[Any]]:
