@@ -110,6 +110,7 @@ class Answerer:
             frequency=index.lexical.document_frequency,
             total=index.lexical.count(),
             reranker=self._reranker(),
+            sure_from=self._options.quote_from,
         )
 
     # ------------------------------------------------------------ language model

@@ -66,8 +66,13 @@ class Extract:
         )
 
 
-def extract(question: str, hits: Sequence[Hit], *, analyzer: Analyzer, frequency: Callable[[str], int], total: int, reranker: Reranker | None) -> list[Extract]:
-    """Quotes for a question, best first. ``frequency`` tells in how many of ``total`` chunks a term occurs."""
+def extract(question: str, hits: Sequence[Hit], *, analyzer: Analyzer, frequency: Callable[[str], int], total: int, reranker: Reranker | None, sure_from: float) -> list[Extract]:
+    """Quotes for a question, best first. ``frequency`` tells in how many of ``total`` chunks a term occurs.
+
+    Below the logit ``sure_from`` the sentences are scored a second time, with their title and heading.
+    """
+    import numpy as np
+
     wanted = {term: math.log(1 + total / (1 + frequency(term))) for term, _ in analyzer.query(question).terms}
     units = [unit for hit in hits[:CHUNKS_READ] if hit.chunk.role != "card" for unit in _units(hit)]
     ranked = sorted(range(len(units)), key=lambda i: (-_overlap(units[i], wanted, analyzer), i))
@@ -76,9 +81,15 @@ def extract(question: str, hits: Sequence[Hit], *, analyzer: Analyzer, frequency
         return []
     if reranker is None:
         return [_widened(unit, None) for unit in chosen]
-    logits = reranker.score(question, [f"{unit.chunk.context}\n{unit.text}" if unit.record is not None else unit.text for unit in chosen])
+    logits = reranker.score(question, [_in_context(unit) if unit.record is not None else unit.text for unit in chosen])
+    if float(max(logits)) < sure_from:  # what is asked about may stand only in the title, the heading or the sentence before
+        logits = np.maximum(logits, reranker.score(question, [_in_context(unit) for unit in chosen]))
     order = sorted(range(len(chosen)), key=lambda i: (-float(logits[i]), i))
     return [_widened(chosen[i], float(logits[i])) for i in order]
+
+
+def _in_context(unit: Unit) -> str:
+    return f"{unit.chunk.context}\n{unit.text}"
 
 
 def _units(hit: Hit) -> list[Unit]:

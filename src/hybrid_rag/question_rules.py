@@ -373,7 +373,7 @@ class _Walk:
         others: list[TableColumn] = []
         wants_number = bool(self._flags & {"sum", "avg"})
         for _, columns in self._columns:
-            numeric = [c for c in columns if c.type in ("integer", "decimal") and not c.is_key]
+            numeric = [c for c in columns if c.type in ("integer", "decimal") and not _identifies(c)]
             chosen = numeric if wants_number and numeric else columns
             if len(chosen) > 1:
                 chosen = [c for c in chosen if c.label.casefold().endswith("name")] or [c for c in chosen if c.type == "text" and not wants_number]
@@ -395,7 +395,7 @@ class _Walk:
             return out
         if named:
             column = named[0]
-            if len(named) > 1 or measures or not (column.is_key or column.label.casefold() in self._card.name):
+            if len(named) > 1 or column.type in ("integer", "decimal") or not (column.is_key or column.label.casefold() in self._card.name):
                 return None  # "how many products" over a table where a product has many rows: rows or products?
         elif "noun" not in self._flags and not out.conditions:
             return None
@@ -462,3 +462,8 @@ class _Walk:
             return None
         self._out.column = named[0]
         return self._out
+
+
+def _identifies(column: TableColumn) -> bool:
+    """A column of numbers that are names: unique, and called id, number or the like."""
+    return column.is_key and stems(column.label)[-1:] in (("id",), ("no",), ("number",), ("code",), ("rank",))
