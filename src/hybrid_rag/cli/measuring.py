@@ -1,9 +1,0 @@
-"""Commands that measure: eval, log."""
-
-from __future__ import annotations
-
-import typer
-
-
-def register(app: typer.Typer) -> None:
-    """Nothing yet to register."""
