@@ -6,6 +6,7 @@ Results go to stdout, progress and messages to stderr. Every command takes ``--c
 
 from __future__ import annotations
 
+import os
 import sys
 
 from hybrid_rag.cli.app import app
@@ -19,25 +20,14 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    import click
-
     from hybrid_rag.errors import HybridRagError
 
     try:
-        code = app(standalone_mode=False)
+        app()
     except HybridRagError as error:
-        code = fail(error)
-    except click.exceptions.Abort:
-        print("Stopped.", file=sys.stderr)
-        code = 130
+        sys.exit(fail(error))
     except KeyboardInterrupt:
         print("Stopped; what was done is kept.", file=sys.stderr)
-        code = 130
-    except click.ClickException as error:
-        error.show()
-        code = error.exit_code
+        sys.exit(130)
     except BrokenPipeError:
-        # The reader of a pipe (head, less) has gone: not an error of ours.
-        sys.stderr.close()
-        code = 0
-    sys.exit(code or 0)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader of a pipe (head, less) has gone

@@ -101,13 +101,14 @@ def command(app: typer.Typer, name: str, *, filters: bool = False, json_output: 
         added = {**(FILTERS if filters else {}), **(JSON if json_output else {}), **COMMON}
 
         @functools.wraps(function)
-        def call(**given: Any) -> int | None:
+        def call(**given: Any) -> None:
             common = {key: given.pop(key, None) for key in added}
             _shown.update(debug=bool(common["debug"]), json=bool(common.get("as_json")))
             run = Run(common["config"], common["settings"], bool(common.get("as_json")), bool(common["debug"]))
             if filters:
                 given["filters"] = parse_filters(common)
-            return function(run, **given)
+            if code := function(run, **given):
+                raise typer.Exit(code)
 
         call.__signature__ = _signature(function, added, filters)  # type: ignore[attr-defined]
         app.command(name, **options)(call)
