@@ -32,8 +32,7 @@ def chunk(document: Document, options: ChunkOptions) -> Iterator[Chunk]:
     if document.rows is not None:
         yield from table_chunks(document, rows=options.rows, size=4 * options.text_size)
         return
-    ordinal = 0
-    for start, end, block in _spans(document, options):
+    for ordinal, (start, end, block) in enumerate(_spans(document, options)):
         yield Chunk(
             source=document.source,
             kind="text",
@@ -48,7 +47,6 @@ def chunk(document: Document, options: ChunkOptions) -> Iterator[Chunk]:
             role="table" if block.role == "table" else "body",
             header=document.text[block.start : block.header_end].strip() if block.start < block.header_end <= start else "",
         )
-        ordinal += 1
 
 
 def _spans(document: Document, options: ChunkOptions) -> Iterator[tuple[int, int, Block]]:
@@ -67,18 +65,21 @@ def _sections(blocks: tuple[Block, ...]) -> Iterator[list[Block]]:
     """Runs of blocks under one heading and on one page; a table stands alone."""
     run: list[Block] = []
     for block in blocks:
-        if run and (block.role == "table" or run[-1].role == "table" or block.heading != run[-1].heading or block.page != run[-1].page):
-            if not (_only_headings(run) and block.role != "table" and block.page == run[-1].page and block.heading[: len(run[-1].heading)] == run[-1].heading):
-                yield run
-                run = []
+        if run and not _belongs(block, run):
+            yield run
+            run = []
         run.append(block)
     if run:
         yield run
 
 
-def _only_headings(run: list[Block]) -> bool:
-    """A bare heading joins the section below it instead of being a chunk of its own."""
-    return all(block.role == "heading" for block in run)
+def _belongs(block: Block, run: list[Block]) -> bool:
+    """The block goes on with the run: same heading and page. A bare heading is joined by the section below it."""
+    last = run[-1]
+    if "table" in (block.role, last.role) or block.page != last.page:
+        return False
+    bare = all(b.role == "heading" for b in run)
+    return block.heading == last.heading or (bare and block.heading[: len(last.heading)] == last.heading)
 
 
 def windows(text: str, start: int, end: int, size: int, overlap: int) -> Iterator[tuple[int, int]]:

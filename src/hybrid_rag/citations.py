@@ -15,10 +15,9 @@ _NAME = re.compile(r"\b(?:[A-Z][\w'’&-]*[A-Za-z0-9]|[A-Z]{2,})\b")
 _IDENTIFIER = re.compile(r"\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w]+(?:-[\w]+)*\b")
 _WORD = re.compile(r"[^\W_]{3,}")
 _LINK = re.compile(r"!?\[([^\]]*)\]\((?:[^()\s]|\([^)]*\))*\)|<?https?://\S+>?")
-MONTHS = "january february march april may june july august september october november december".split()
+MONTHS = ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"]
 _ORDINARY = frozenset(
-    "The A An In On At For From To Of By With And Or But If It Its This That These Those They There Their He She You Your We Our I No Yes Not "
-    "All Any Each Both When While Where Who What Which How As According Based After Before During Also However Passage Document Answer Customers".split()
+    ["The", "A", "An", "In", "On", "At", "For", "From", "To", "Of", "By", "With", "And", "Or", "But", "If", "It", "Its", "This", "That", "These", "Those", "They", "There", "Their", "He", "She", "You", "Your", "We", "Our", "I", "No", "Yes", "Not", "All", "Any", "Each", "Both", "When", "While", "Where", "Who", "What", "Which", "How", "As", "According", "Based", "After", "Before", "During", "Also", "However", "Passage", "Document", "Answer", "Customers"]
 )
 DONT_KNOW = re.compile(r"^\W*(?:i (?:do not|don['’]?t) know|i am not sure|not (?:mentioned|stated) in)\b", re.IGNORECASE)
 SUPPORT_SHARE = 0.5  # of a sentence's content words that the passage must hold
@@ -84,10 +83,9 @@ def supports(passage: str, sentence: str) -> bool:
 
 
 _COMMON = frozenset(
-    "the and for are was were has have had that this with from not but can may must will would should which who what when where how its their they "
-    "there than then also only any all each per into out about over under between after before during within you your our been being does did".split()
+    ["the", "and", "for", "are", "was", "were", "has", "have", "had", "that", "this", "with", "from", "not", "but", "can", "may", "must", "will", "would", "should", "which", "who", "what", "when", "where", "how", "its", "their", "they", "there", "than", "then", "also", "only", "any", "all", "each", "per", "into", "out", "about", "over", "under", "between", "after", "before", "during", "within", "you", "your", "our", "been", "being", "does", "did"]
 )
-_SPELLED = {str(i): w for i, w in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())}
+_SPELLED = {str(i): w for i, w in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"])}
 
 
 def strip_links(text: str) -> str:
@@ -133,7 +131,7 @@ def _names(sentence: str) -> list[str]:
     out = []
     for match in _NAME.finditer(sentence):
         first = not sentence[: match.start()].strip(" \"'“‘([*_-")
-        if not first or match[0].isupper() and len(match[0]) > 1:
+        if not first or (match[0].isupper() and len(match[0]) > 1):
             out.append(match[0].removesuffix("'s").removesuffix("’s"))
     return out
 

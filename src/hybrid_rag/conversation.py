@@ -21,7 +21,7 @@ TURNS_REMEMBERED = 6
 LONGEST_REWRITE = 400  # characters; a model that writes more has not rewritten a question
 _FOLLOW_UP = re.compile(r"^\s*(?:and|but|so|also|what about|how about|why|when|where|then)\b|\b(?:it|its|they|them|their|that one|this one|those|these|he|she|his|her|him|there)\b", re.IGNORECASE)
 _SUBJECT = re.compile(r"\b[A-Z][\w-]*(?:\s+(?:[A-Z][\w-]*|\d[\w.-]*))*|\b[A-Za-z]*\d[\w-]*\b|[\"“]([^\"”]+)[\"”]")
-_QUESTION_WORDS = frozenset("What Which Who When Where Why How Is Are Was Were Do Does Did Can Could Will Would Should The A An In On For And But Within From Until By".split())
+_QUESTION_WORDS = frozenset(["What", "Which", "Who", "When", "Where", "Why", "How", "Is", "Are", "Was", "Were", "Do", "Does", "Did", "Can", "Could", "Will", "Would", "Should", "The", "A", "An", "In", "On", "For", "And", "But", "Within", "From", "Until", "By"])
 
 PROMPT = """Rewrite the last question so that it can be understood without the conversation. Keep its language and meaning.
 Write the question only.

@@ -16,7 +16,7 @@ from hybrid_rag.records import KINDS
 
 _SPAN = re.compile(r"^\s*(\d+)\s*([dwmy])\s*$", re.IGNORECASE)
 _DAYS = {"d": 1, "w": 7, "m": 30.44, "y": 365.25}
-_TAG_WORDS = re.compile(r"\(|\)|[^\s()]+")
+_TAG_WORDS = re.compile(r"[(),|]|[^\s(),|]+")
 
 
 class Filterable(Protocol):

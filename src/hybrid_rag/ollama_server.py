@@ -6,7 +6,14 @@ import random
 import time
 from typing import TYPE_CHECKING, Any
 
-from hybrid_rag.errors import HybridRagError, OllamaBusyError, OllamaError, OllamaModelMissingError, OllamaProtocolError, OllamaUnreachableError
+from hybrid_rag.errors import (
+    HybridRagError,
+    OllamaBusyError,
+    OllamaError,
+    OllamaModelMissingError,
+    OllamaProtocolError,
+    OllamaUnreachableError,
+)
 
 if TYPE_CHECKING:
     import httpx

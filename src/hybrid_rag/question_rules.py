@@ -6,55 +6,28 @@ date or the table's own name. What is left unexplained makes the rules decline.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from hybrid_rag.question_words import FILLER_STEMS, FILLERS, MONTHS, Vocabulary, Word, stems, value_at, words_of
+from hybrid_rag.question_reading import (
+    AVERAGE,
+    DATE_WORDS,
+    DISTINCT,
+    ENTITY_WORDS,
+    LEAST,
+    MOST,
+    PER,
+    PRICE_WORDS,
+    SUM,
+    TIME,
+    Condition,
+    Reading,
+)
+from hybrid_rag.question_shapes import Shapes
+from hybrid_rag.question_words import FILLER_STEMS, FILLERS, MONTHS, Vocabulary, stems, value_at, words_of
 from hybrid_rag.records import TableCard, TableColumn
 
-MOST = frozenset("most highest maximum max largest biggest greatest top best longest latest newest heaviest priciest".split())
-LEAST = frozenset("least lowest minimum min smallest fewest cheapest shortest earliest oldest lightest worst".split())
-SUM, AVERAGE = frozenset("total sum combined".split()), frozenset("average mean avg".split())
-DISTINCT = frozenset("different distinct unique".split())
-PER = frozenset("per each every by".split())
-ABOVE = frozenset("over above exceeding beyond after since".split())
-BELOW = frozenset("under below before".split())
-TIME = {"month": "strftime({c}, '%Y-%m')", "year": "year({c})", "quarter": "year({c}) || '-Q' || quarter({c})", "day": "{c}"}
-ENTITY_WORDS = {"which", "what", "who"}
-PLURAL_PLACES = 5  # answers of "which products have the most …"
-_PRICE_WORDS = {"cheapest", "priciest", "expensive"}
-_DATE_WORDS = {"latest", "newest", "earliest", "oldest", "recent"}
-
 Find = Callable[[TableCard, Sequence[str]], list[tuple[TableColumn, str]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A condition as SQL with parameters, and in words."""
-
-    sql: str
-    parameters: tuple[Any, ...]
-    words: str
-
-
-@dataclass
-class Reading:
-    """A question as understood over one table."""
-
-    card: TableCard
-    aggregate: str = ""  # count, sum, avg, min, max; "" for a look-up
-    column: TableColumn | None = None  # what is counted, summed, compared or looked up
-    entity: TableColumn | None = None  # whose extreme is asked for
-    group: str = ""  # SQL expression
-    group_words: str = ""
-    descending: bool = True
-    places: int = 0  # of a ranking; 0 when none is asked for
-    distinct: bool = False
-    conditions: list[Condition] = field(default_factory=list)
-    matched: int = 0  # names of table, columns and values found
-    by_noun: bool = False  # the question names this table
 
 
 def read(question: str, card: TableCard, synonyms: Mapping[str, Sequence[str]], find: Find) -> Reading | None:
@@ -62,7 +35,9 @@ def read(question: str, card: TableCard, synonyms: Mapping[str, Sequence[str]], 
     return _Walk(question, card, synonyms, find).reading()
 
 
-class _Walk:
+class _Walk(Shapes):
+    """One pass over the question's words; :class:`Shapes` then makes the reading of what was found."""
+
     def __init__(self, question: str, card: TableCard, synonyms: Mapping[str, Sequence[str]], find: Find) -> None:
         self._words = words_of(question)
         self._card, self._vocabulary = card, Vocabulary(card, synonyms)
@@ -133,9 +108,9 @@ class _Walk:
         self._flags.add("extreme")
         self._out.descending = most
         self._take(i)
-        if word in _PRICE_WORDS:
+        if word in PRICE_WORDS:
             self._measure_hint = "price"
-        elif word in _DATE_WORDS:
+        elif word in DATE_WORDS:
             self._measure_hint = "date"
         around = [j for j in (i + 1, i - 1) if 0 <= j < len(self._words)]
         for j in around:
@@ -211,7 +186,7 @@ class _Walk:
         self._out.conditions.append(Condition(sql, parameters, words))
 
     def _comparisons(self) -> None:
-        """"price over 100", "rating below 3", "between 5 and 10 units", "at least 4 stars": a number needs a named column."""
+        """ "price over 100", "rating below 3", "between 5 and 10 units", "at least 4 stars": a number needs a named column."""
         words = self._words
         i = 0
         while i < len(words):
@@ -225,7 +200,9 @@ class _Walk:
                     self._take(*range(i, last + 1), *name_at)
                     q = f'"{column.name}"'
                     if sign == "between":
-                        self._condition(f"{q} BETWEEN ? AND ?", (given[0], given[1]), f"{column.label} between {given[0]:g} and {given[1]:g}")
+                        self._condition(
+                            f"{q} BETWEEN ? AND ?", (given[0], given[1]), f"{column.label} between {given[0]:g} and {given[1]:g}"
+                        )
                     else:
                         self._condition(f"{q} {sign} ?", (given[0],), f"{column.label} {sign} {given[0]:g}")
                     self._out.matched += 1
@@ -269,7 +246,9 @@ class _Walk:
             if word.plain in MONTHS and (word.plain != "may" or word.text[0].isupper()):
                 column = self._date_column(i)
                 if column is not None:
-                    self._condition(f'month("{column.name}") = ?', (MONTHS.index(word.plain) + 1,), f"month of {column.label} is {word.text}")
+                    self._condition(
+                        f'month("{column.name}") = ?', (MONTHS.index(word.plain) + 1,), f"month of {column.label} is {word.text}"
+                    )
                     self._take(i)
             elif word.number is not None and 1500 <= word.number <= 2100 and len(word.plain) == 4:
                 self._year(i, int(word.number))
@@ -288,7 +267,11 @@ class _Walk:
             self._condition(f"{expression} BETWEEN ? AND ?", (low, year), f"{column.label} between {low} and {year}")
             self._take(i, i - 1, i - 3)
             return
-        self._condition(f"{expression} {sign} ?", (year,), f"year of {column.label} {sign} {year}" if sign != "=" else f"year of {column.label} is {year}")
+        self._condition(
+            f"{expression} {sign} ?",
+            (year,),
+            f"year of {column.label} {sign} {year}" if sign != "=" else f"year of {column.label} is {year}",
+        )
         self._take(i, *([i - 1] if sign != "=" else []))
 
     def _date_column(self, at: int) -> TableColumn | None:
@@ -333,137 +316,3 @@ class _Walk:
         column = self._vocabulary.dates()[0]
         self._out.group = TIME[unit].format(c=f'"{column.name}"')
         self._out.group_words = unit
-
-    # ------------------------------------------------------------ the shape of the answer
-
-    def _shape(self) -> Reading | None:
-        out, flags = self._out, self._flags
-        self._take_group()
-        out.by_noun = "noun" in flags
-        measures, others = self._split_columns()
-        if measures is None:
-            return None
-        if out.group and not flags & {"count", "sum", "avg", "extreme"}:
-            return None
-        if "extreme" in flags:
-            return self._extreme_shape(measures, others)
-        if "sum" in flags or "avg" in flags:
-            if len(measures) != 1 or others or "count" in flags:
-                return None
-            out.aggregate, out.column = ("sum" if "sum" in flags else "avg"), measures[0]
-            return out
-        if "count" in flags:
-            return self._count_shape(measures, others)
-        return self._lookup_shape(measures + others)
-
-    def _take_group(self) -> None:
-        for per in self._per_at:
-            for place, (at, columns) in enumerate(self._columns):
-                if per < at <= per + 2 and not self._out.group and len({c.name for c in columns}) == 1:
-                    by = self._words[per].plain == "by"
-                    if by and "extreme" in self._flags and columns[0].type in ("integer", "decimal"):
-                        continue  # "top five products by price": the measure
-                    self._out.group, self._out.group_words = f'"{columns[0].name}"', columns[0].label
-                    del self._columns[place]
-                    break
-
-    def _split_columns(self) -> tuple[list[TableColumn] | None, list[TableColumn]]:
-        """(numeric columns, others) that the question names; (None, …) when a name could mean several columns."""
-        measures: list[TableColumn] = []
-        others: list[TableColumn] = []
-        wants_number = bool(self._flags & {"sum", "avg"})
-        for _, columns in self._columns:
-            numeric = [c for c in columns if c.type in ("integer", "decimal") and not _identifies(c)]
-            chosen = numeric if wants_number and numeric else columns
-            if len(chosen) > 1:
-                chosen = [c for c in chosen if c.label.casefold().endswith("name")] or [c for c in chosen if c.type == "text" and not wants_number]
-            if len({c.name for c in chosen}) != 1:
-                return None, []
-            column = chosen[0]
-            target = measures if column in numeric else others
-            if column not in target:
-                target.append(column)
-        return measures, others
-
-    def _count_shape(self, measures: list[TableColumn], others: list[TableColumn]) -> Reading | None:
-        out = self._out
-        named = measures + others
-        if "distinct" in self._flags:
-            if len(named) != 1:
-                return None
-            out.aggregate, out.column, out.distinct = "count", named[0], True
-            return out
-        if named:
-            column = named[0]
-            if len(named) > 1 or column.type in ("integer", "decimal") or not (column.is_key or column.label.casefold() in self._card.name):
-                return None  # "how many products" over a table where a product has many rows: rows or products?
-        elif "noun" not in self._flags and not out.conditions:
-            return None
-        out.aggregate = "count"
-        return out
-
-    def _extreme_shape(self, measures: list[TableColumn], others: list[TableColumn]) -> Reading | None:
-        out, flags = self._out, self._flags
-        if not measures and self._measure_hint:
-            hinted = [c for c in self._card.columns if c.type in ("integer", "decimal") and "price" in c.label.casefold()]
-            dates = self._vocabulary.dates()
-            pool = hinted if self._measure_hint == "price" else dates
-            measures = pool if len(pool) == 1 else []
-            if not measures:
-                return None
-        if len(measures) > 1 or len(others) > 1 or (measures and "count" in flags):
-            return None  # "the most number of points": the highest value, or the most frequent one?
-        entity = others[0] if others else None
-        if entity is None and measures and "noun" in flags:
-            entity = self._naming_column()
-        if out.group:
-            entity = None
-            expression = out.group
-        else:
-            expression = f'"{entity.name}"' if entity else ""
-        plural = bool(entity) and self._plural_entity()
-        asked = self._words[self._entity_at].plain if self._entity_at >= 0 else ""
-        if not expression and (asked in ("who", "which") or asked == "what" and "noun" in flags):
-            return None  # somebody or something is asked for, and no column says whom
-        out.entity = entity
-        out.places = out.places or (PLURAL_PLACES if plural else 1)
-        summed = bool(entity) and not entity.is_key and self._measure_by()
-        if measures and not summed and not flags & {"sum", "avg", "count"}:
-            out.aggregate, out.column = ("max" if out.descending else "min"), measures[0]
-            return out
-        if not expression or (not measures and not (flags & {"count", "noun"})):
-            return None
-        out.aggregate = "avg" if "avg" in flags else "sum" if measures else "count"
-        out.column = measures[0] if measures else None
-        out.group, out.group_words = expression, out.group_words or (entity.label if entity else "")
-        return out
-
-    def _naming_column(self) -> TableColumn | None:
-        """What a record of this table is called by: its name column, else its key."""
-        columns = self._card.columns
-        named = [c for c in columns if c.type == "text" and stems(c.label)[-1:] in (("name",), ("titl",))]
-        return next(iter(named or [c for c in columns if c.is_key]), None)
-
-    def _measure_by(self) -> bool:
-        """"top three cities by order value": what is ranked stands before "by", and is added up."""
-        return any(self._words[i].plain == "by" for i in self._per_at)
-
-    def _plural_entity(self) -> bool:
-        after = self._words[self._entity_at + 1 : self._entity_at + 3] if self._entity_at >= 0 else []
-        return any(re.search(r"[^s]s$", w.plain) and w.plain not in ("is", "was", "has", "does") for w in after[:1]) or any(re.search(r"(?:^|\W)(?:are|have)(?:\W|$)", w.plain) for w in after)
-
-    def _lookup_shape(self, named: list[TableColumn]) -> Reading | None:
-        """One named column of the one record that an identifier picks out."""
-        keys = {c.name for c in self._card.columns if c.is_key}
-        by_key = [c for c in self._out.conditions if any(f'"{name}" IN (?)' == c.sql for name in keys)]
-        if not by_key or len(self._out.conditions) != 1 or len(named) != 1 or self._flags - {"noun"}:
-            return None
-        if f'"{named[0].name}" IN' in by_key[0].sql:
-            return None
-        self._out.column = named[0]
-        return self._out
-
-
-def _identifies(column: TableColumn) -> bool:
-    """A column of numbers that are names: unique, and called id, number or the like."""
-    return column.is_key and stems(column.label)[-1:] in (("id",), ("no",), ("number",), ("code",), ("rank",))

@@ -10,13 +10,68 @@ from hybrid_rag.analysis import Analyzer, normalise
 from hybrid_rag.records import TableCard, TableColumn
 from hybrid_rag.stopwords import STOPWORDS
 
-MONTHS = "january february march april may june july august september october november december".split()
-NUMBER_WORDS = {w: i for i, w in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())}
+MONTHS = ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"]
+NUMBER_WORDS = {
+    w: i for i, w in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"])
+}
 LONGEST_VALUE = 8  # words of a value that is looked for
 FILLERS = STOPWORDS["en"] | frozenset(
-    "show list give tell find get display name please many much number count record row entry table data file there exist exactly altogether overall "
-    "currently ever kind value out much several various any available called named whose belong s t placed filed made received submitted recorded "
-    "registered reported listed happened occurred took taken given".split()
+    [
+        "show",
+        "list",
+        "give",
+        "tell",
+        "find",
+        "get",
+        "display",
+        "name",
+        "please",
+        "many",
+        "much",
+        "number",
+        "count",
+        "record",
+        "row",
+        "entry",
+        "table",
+        "data",
+        "file",
+        "there",
+        "exist",
+        "exactly",
+        "altogether",
+        "overall",
+        "currently",
+        "ever",
+        "kind",
+        "value",
+        "out",
+        "much",
+        "several",
+        "various",
+        "any",
+        "available",
+        "called",
+        "named",
+        "whose",
+        "belong",
+        "s",
+        "t",
+        "placed",
+        "filed",
+        "made",
+        "received",
+        "submitted",
+        "recorded",
+        "registered",
+        "reported",
+        "listed",
+        "happened",
+        "occurred",
+        "took",
+        "taken",
+        "given",
+    ]
 )
 _TOKEN = re.compile(r"[^\W_]+(?:[-./:@&'’_][^\W_]+)*|[$€£%]")
 _stem = Analyzer("en").terms
@@ -74,7 +129,11 @@ class Vocabulary:
         seen = {full}
         yield full
         short = tuple(w for w in full if w not in ("id", "no", "number", "code", "name", "date", "usd", "eur", "pct", "percent"))
-        for form in (short, full[-1:] if full and full[-1] not in ("id", "name", "date", "number", "code") else (), *self._others(column, synonyms)):
+        for form in (
+            short,
+            full[-1:] if full and full[-1] not in ("id", "name", "date", "number", "code") else (),
+            *self._others(column, synonyms),
+        ):
             if form and form not in seen:
                 seen.add(form)
                 yield form
@@ -112,7 +171,9 @@ def value_at(card: TableCard, words: Sequence[Word], at: int) -> tuple[list[tupl
             if column.type in ("text", "boolean"):
                 for value in column.values:
                     folded = " ".join(w.plain for w in words_of(value))
-                    if folded and (folded == spelled or (length > 1 or len(stemmed) > 3) and " ".join(w.stem for w in words_of(value)) == stemmed):
+                    if folded and (
+                        folded == spelled or ((length > 1 or len(stemmed) > 3) and " ".join(w.stem for w in words_of(value)) == stemmed)
+                    ):
                         found.append((column, value))
         if found:
             return found, length

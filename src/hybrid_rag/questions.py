@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hybrid_rag.filters import Filters
-from hybrid_rag.question_rules import Reading, read
+from hybrid_rag.question_reading import Reading
+from hybrid_rag.question_rules import read
 from hybrid_rag.records import Answer, Citation, TableCard, TableColumn, TableResult
 from hybrid_rag.retrieval import Retriever
 from hybrid_rag.table_store import TableStore

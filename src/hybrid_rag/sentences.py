@@ -38,7 +38,7 @@ def _paragraphs(text: str) -> list[tuple[int, int]]:
     for i, line in enumerate(lines):
         after = position + len(line)
         following = lines[i + 1] if i + 1 < len(lines) else ""
-        hard = not line.strip() or not following.strip() or _is_item(line) and _is_item(following) or _is_item(following) or _RECORD.match(line)
+        hard = not line.strip() or not following.strip() or (_is_item(line) and _is_item(following)) or _is_item(following) or _RECORD.match(line)
         if hard:
             out.append((start, after))
             start = after

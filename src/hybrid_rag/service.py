@@ -21,7 +21,19 @@ from hybrid_rag.lock import holder, is_locked
 from hybrid_rag.maintenance import Part, Verification, backup, rebuild, reset, restore, sizes, verify
 from hybrid_rag.parts import Parts
 from hybrid_rag.questions import TableAnswerer
-from hybrid_rag.records import Answer, DocumentInfo, IndexReport, Passage, Progress, Rows, SearchMode, SearchResult, Stats, TableCard, TableResult
+from hybrid_rag.records import (
+    Answer,
+    DocumentInfo,
+    IndexReport,
+    Passage,
+    Progress,
+    Rows,
+    SearchMode,
+    SearchResult,
+    Stats,
+    TableCard,
+    TableResult,
+)
 from hybrid_rag.retrieval import RetrievalOptions, Retriever
 from hybrid_rag.table_store import SqlLimits, TableStore
 from hybrid_rag.workers import ReadOptions

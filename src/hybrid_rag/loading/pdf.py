@@ -25,7 +25,7 @@ SHOWN_PAGES = 10
 _BROKEN = re.compile(r"(\w+)[-\u00ad\u2010\ufffe]\n(\w+)")
 _WORDS = re.compile(r"[^\W\d_]{2,}")
 # Words that are written with a hyphen far more often than not when one of these comes first.
-_COMPOUND_FIRST = frozenset("all anti co cross ex full half high long low mid multi non on off post pre price real self short so so-called state third time two three user well".split())
+_COMPOUND_FIRST = frozenset(["all", "anti", "co", "cross", "ex", "full", "half", "high", "long", "low", "mid", "multi", "non", "on", "off", "post", "pre", "price", "real", "self", "short", "so", "so-called", "state", "third", "time", "two", "three", "user", "well"])
 
 
 @dataclass
