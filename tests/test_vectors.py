@@ -8,8 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from support import chroma_server
 
+from hybrid_rag import vectors_chroma_base, vectors_exact
 from hybrid_rag.errors import IndexError_
 from hybrid_rag.records import Kind
 from hybrid_rag.vectors import VectorIndex, best
@@ -144,6 +147,31 @@ def test_filters_act_before_the_cut(store: Store, allowed: list[int]) -> None:
     query = unit(1, seed=4)[0]
     hits = store.search("text", query, k=10, numbers=np.array(allowed))
     assert found(hits) == store.expected(query, 10, set(allowed))
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
+@given(st.data())
+def test_filters_of_any_size_give_k_hits_when_k_are_allowed_also_in_large_collections(
+    store: Store, patch: pytest.MonkeyPatch, data: st.DataObject
+) -> None:
+    """The bounds between the ways to filter are lowered, so that each of them is taken."""
+    if not store.truth.kept["text"]:
+        store.put(list(range(400)), unit(400))
+    patch.setattr(vectors_chroma_base, "WHOLE", data.draw(st.sampled_from([0, 1_000])))
+    gather = data.draw(st.sampled_from([1, 20, 1_000]))
+    patch.setattr(vectors_chroma_base, "GATHER", gather)
+    patch.setattr(vectors_exact, "GATHER", gather)
+    allowed = data.draw(st.sets(st.integers(0, 410), max_size=400))
+    k = data.draw(st.sampled_from([1, 5, 50]))
+    query = unit(1, seed=data.draw(st.integers(0, 5)))[0]
+    hits = store.search("text", query, k=k, numbers=np.array(sorted(allowed), np.int64))
+    assert found(hits) == store.expected(query, k, allowed)
+
+
+@pytest.fixture
+def patch() -> Iterator[pytest.MonkeyPatch]:
+    with pytest.MonkeyPatch.context() as patched:
+        yield patched
 
 
 def test_an_empty_filter_allows_nothing(store: Store) -> None:

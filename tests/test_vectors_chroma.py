@@ -94,14 +94,14 @@ def test_reloading_leaks_no_file_handles(tmp_path: Path) -> None:
         index.reload()
         assert len(index.search("text", unit(1)[0], k=2)) == 2
         handles.append(len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0)
-    assert handles[-1] <= handles[1]
+    assert max(handles[6:]) <= handles[1] + 5, "a connection holds about five, so one that is left open each round shows"
     index.close()
 
 
 def test_while_another_process_writes_a_search_is_exact_and_the_rest_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     truth = filled(tmp_path / "vectors")
     with_source, without = opened(tmp_path / "vectors", truth), opened(tmp_path / "vectors")
-    monkeypatch.setattr("hybrid_rag.vectors_chroma.SEARCH_WAIT", 0.02)
+    monkeypatch.setattr("hybrid_rag.vectors_chroma_base.SEARCH_WAIT", 0.02)
     query = unit(1, seed=5)[0]
     usual = with_source.search("text", query, k=5)
     with hold(lock_path(tmp_path / "vectors"), exclusive=True, seconds=1):
