@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hybrid_rag.errors import Cancelled
+from hybrid_rag.loading import Limits
+from hybrid_rag.loading.scan import scan
+from hybrid_rag.workers import ChunkBatch, Failed, Finished, ReadOptions, read_all
+
+LOADERS = '''
+import os, time
+class Base:
+    def __init__(self, path): self.path = path
+class Sleeper(Base):
+    def lazy_load(self):
+        time.sleep(60); yield
+class Crasher(Base):
+    def lazy_load(self):
+        os.abort(); yield
+class Chatty(Base):
+    def lazy_load(self):
+        print("noise on stdout")
+        class D: page_content = "said"; metadata = {"page": 0}
+        yield D
+'''
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "odd_loaders.py").write_text(LOADERS, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path / "lib"))
+    root = tmp_path / "data"
+    root.mkdir()
+    for i in range(6):
+        (root / f"{i}.txt").write_text(f"text {i}", encoding="utf-8")
+    return root
+
+
+def run(root: Path, workers: int = 2, seconds: float = 30, **loaders: str) -> dict[str, str]:
+    options = ReadOptions(limits=Limits(max_seconds=seconds), loaders={f".{k}": f"odd_loaders:{v}" for k, v in loaders.items()})
+    out = {}
+    for event in read_all(scan(root, loaders=options.loaders).files, options, workers=workers):
+        if isinstance(event, Finished):
+            out[event.source] = event.document.text
+        elif isinstance(event, Failed):
+            out[event.source] = f"failed: {event.error.message}"
+    return out
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_results_come_in_order_whatever_the_workers(folder: Path, workers: int) -> None:
+    assert list(run(folder, workers).items()) == [(f"{i}.txt", f"text {i}") for i in range(6)]
+
+
+def test_a_file_over_its_time_is_given_up_and_the_others_go_on(folder: Path) -> None:
+    (folder / "1.slow").write_text("x", encoding="utf-8")
+    out = run(folder, seconds=2, slow="Sleeper")
+    assert "longer than 2 seconds" in out["1.slow"]
+    assert out["5.txt"] == "text 5"
+
+
+def test_a_crash_costs_its_file_only(folder: Path) -> None:
+    (folder / "1.bad").write_text("x", encoding="utf-8")
+    out = run(folder, bad="Crasher")
+    assert "crashed" in out["1.bad"]
+    assert out["5.txt"] == "text 5"
+
+
+def test_what_a_loader_prints_does_no_harm(folder: Path) -> None:
+    (folder / "1.odd").write_text("x", encoding="utf-8")
+    assert run(folder, odd="Chatty")["1.odd"] == "said"
+
+
+def test_a_missing_loader_is_said(folder: Path) -> None:
+    (folder / "1.odd").write_text("x", encoding="utf-8")
+    assert "cannot be imported" in run(folder, odd="Nothing")["1.odd"]
+
+
+def test_cancelling_stops(folder: Path) -> None:
+    with pytest.raises(Cancelled):
+        list(read_all(scan(folder).files, ReadOptions(), cancel=lambda: True))
+
+
+def test_a_large_table_comes_in_bounded_batches(folder: Path) -> None:
+    (folder / "big.csv").write_text("a,b\n" + "1,2\n" * 20_000, encoding="utf-8")
+    sizes = [len(e.chunks) for e in read_all(scan(folder).files, ReadOptions()) if isinstance(e, ChunkBatch) and e.source == "big.csv"]
+    assert sum(sizes) == 2001
+    assert max(sizes) <= 500
