@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import socket
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
@@ -22,90 +18,26 @@ from hybrid_rag.errors import (
     OllamaProtocolError,
     OllamaUnreachableError,
 )
+from tests.support import ollama
+from tests.support.ollama import FakeOllama
 
-DIMENSIONS = 16
 CONTEXT = 400  # characters that the model takes
-
-
-class Server(ThreadingHTTPServer):
-    """``POST /api/embed`` and ``GET /api/tags``. The vector of a text is a sum over its words; faults are set by attribute."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.models = {"nomic-embed-text:latest": "d1", "other": "d2"}
-        self.inputs: list[list[str]] = []
-        self.bodies: list[dict] = []
-        self.busy = 0  # requests answered with 503 first
-        self.drop = 0  # vectors left out of a reply
-        self.broken = False  # 500 for everything
-        self.cut = False
-        self.not_finite_status = 400
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Server
-
-    def log_message(self, *args: object) -> None:
-        """Quiet."""
-
-    def do_GET(self) -> None:
-        models = [{"name": name, "model": name, "digest": digest} for name, digest in self.server.models.items()]
-        self._answer(200, {"models": models})
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.bodies.append(body)
-        self.server.inputs.append(body["input"])
-        if self.server.busy:
-            self.server.busy -= 1
-            return self._answer(503, {"error": "server busy, please try again.  maximum pending requests exceeded"})
-        return self._answer(*self._embed(body))
-
-    def _embed(self, body: dict) -> tuple[int, dict]:
-        if body["model"] not in self.server.models and f"{body['model']}:latest" not in self.server.models:
-            return 404, {"error": f'model "{body["model"]}" not found, try pulling it first'}
-        if self.server.broken:
-            return 500, {"error": "model runner has unexpectedly stopped"}
-        if any(len(text) > CONTEXT for text in body["input"]) and not body.get("truncate", True):
-            return 400, {"error": "the input length exceeds the context length"}
-        if any("notanumber" in text for text in body["input"]):
-            message = "embedding contains NaN or Inf values"
-            if self.server.not_finite_status == 500:
-                message = "failed to encode response: json: unsupported value: NaN"
-            return self.server.not_finite_status, {"error": message}
-        rows = [vector(text).tolist() for text in body["input"]]
-        return 200, {"model": body["model"], "embeddings": rows[: len(rows) - self.server.drop]}
-
-    def _answer(self, status: int, body: dict) -> None:
-        data = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data[: len(data) // 2] if self.server.cut else data)
-        self.close_connection = self.server.cut
-
-
-def vector(text: str) -> np.ndarray:
-    total = np.zeros(DIMENSIONS)
-    for word in text.split():
-        seed = int.from_bytes(hashlib.blake2b(word.encode("utf-8", "replace"), digest_size=4).digest(), "big")
-        total += np.random.default_rng(seed).standard_normal(DIMENSIONS)
-    return total / (np.linalg.norm(total) or 1)
+MODELS = {"nomic-embed-text:latest": "d1", "other": "d2"}
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    with Server() as running:
-        threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+def server() -> Iterator[FakeOllama]:
+    with ollama.running(FakeOllama(models=dict(MODELS), context=CONTEXT, nan_text="notanumber")) as running:
         yield running
-        running.shutdown()
+
+
+def sent(server: FakeOllama) -> list[list[str]]:
+    """The texts of each request."""
+    return [body["input"] for body in server.bodies("/api/embed")]
+
+
+def vector(text: str) -> np.ndarray:
+    return np.array(ollama.vector(text, 16))
 
 
 @pytest.fixture(autouse=True)
@@ -113,10 +45,9 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ollama_server, "FIRST_PAUSE", 0.001)
 
 
-def made(server: Server, model: str = "nomic-embed-text", **options) -> OllamaEmbedder:
+def made(server: FakeOllama, model: str = "nomic-embed-text", **options) -> OllamaEmbedder:
     embedder = OllamaEmbedder(base_url=server.url, model=model, **options)
-    server.inputs.clear()
-    server.bodies.clear()
+    server.requests.clear()
     return embedder
 
 
@@ -124,82 +55,82 @@ def unit(row: np.ndarray) -> np.ndarray:
     return row / np.linalg.norm(row)
 
 
-def test_texts_get_unit_vectors_in_order_with_the_models_prefixes(server: Server) -> None:
+def test_texts_get_unit_vectors_in_order_with_the_models_prefixes(server: FakeOllama) -> None:
     embedder = made(server)
     embedded = embedder.embed_documents(["red phone", "blue lamp"])
-    assert embedder.dimensions == DIMENSIONS and embedded.failures == {} and embedded.vectors.dtype == np.float32
+    assert embedder.dimensions == 16 and embedded.failures == {} and embedded.vectors.dtype == np.float32
     np.testing.assert_allclose(embedded.vectors[1], vector("search_document: blue lamp"), atol=1e-5)
     np.testing.assert_allclose(embedder.embed_query("phone?"), vector("search_query: phone?"), atol=1e-5)
-    assert server.inputs == [["search_document: red phone", "search_document: blue lamp"], ["search_query: phone?"]]
-    assert all(body["truncate"] is False for body in server.bodies)
+    assert sent(server) == [["search_document: red phone", "search_document: blue lamp"], ["search_query: phone?"]]
+    assert all(body["truncate"] is False for body in server.bodies("/api/embed"))
 
 
-def test_other_models_get_no_prefix_and_given_prefixes_win(server: Server) -> None:
+def test_other_models_get_no_prefix_and_given_prefixes_win(server: FakeOllama) -> None:
     made(server, "other").embed_documents(["x"])
-    assert server.inputs == [["x"]]
+    assert sent(server) == [["x"]]
     made(server, query_prefix="q> ", document_prefix="").embed_documents(["x"])
-    assert server.inputs == [["x"]]
+    assert sent(server) == [["x"]]
 
 
-def test_batches_are_bounded_and_no_text_is_sent_twice(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_are_bounded_and_no_text_is_sent_twice(server: FakeOllama, monkeypatch: pytest.MonkeyPatch) -> None:
     embedder = made(server, "other")
     texts = [f"text {i % 50}" for i in range(120)]
     embedded = embedder.embed_documents(texts)
-    assert [len(batch) for batch in server.inputs] == [32, 18]
+    assert [len(batch) for batch in sent(server)] == [32, 18]
     np.testing.assert_array_equal(embedded.vectors[3], embedded.vectors[53])
-    server.inputs.clear()
+    server.requests.clear()
     monkeypatch.setattr(embedding_ollama, "BATCH_CHARACTERS", 100)
     embedder.embed_documents(["a" * 60, "b" * 60, "c" * 30, "d" * 300])
-    assert [len(batch) for batch in server.inputs] == [1, 2, 1]
+    assert [len(batch) for batch in sent(server)] == [1, 2, 1]
 
 
-def test_a_text_over_the_context_is_split_and_averaged_and_the_others_are_not_touched(server: Server) -> None:
+def test_a_text_over_the_context_is_split_and_averaged_and_the_others_are_not_touched(server: FakeOllama) -> None:
     embedder = made(server)
     long = " ".join(f"word{i}" for i in range(130))
     embedded = embedder.embed_documents(["red phone", long, "blue lamp"])
     assert embedded.failures == {}
     np.testing.assert_allclose(embedded.vectors[0], vector("search_document: red phone"), atol=1e-5)
-    pieces = [text.removeprefix("search_document: ") for batch in server.inputs for text in batch if len(batch) == 1]
+    pieces = [text.removeprefix("search_document: ") for batch in sent(server) for text in batch if len(batch) == 1]
     leaves = [p for p in pieces if len(p) + len("search_document: ") <= CONTEXT and p in long]
     assert "".join(leaves) == long, "every part of the text is embedded once"
-    assert all(text.startswith("search_document: ") for batch in server.inputs for text in batch)
-    assert float(embedded.vectors[1] @ unit(sum(vector(p) for p in leaves))) > 0.9
+    assert all(text.startswith("search_document: ") for batch in sent(server) for text in batch)
+    assert float(embedded.vectors[1] @ unit(sum(vector("search_document: " + p) for p in leaves))) > 0.9
     np.testing.assert_allclose(np.linalg.norm(embedded.vectors, axis=1), 1, atol=1e-5)
 
 
-def test_a_dense_text_without_spaces_is_split_too(server: Server) -> None:
+def test_a_dense_text_without_spaces_is_split_too(server: FakeOllama) -> None:
     embedded = made(server, "other").embed_documents(["${{ }}:=".replace(" ", "") * 1_100])
     assert embedded.failures == {} and np.linalg.norm(embedded.vectors[0]) == pytest.approx(1, abs=1e-5)
 
 
 @pytest.mark.parametrize("status", [400, 500])
-def test_a_text_without_a_finite_vector_fails_alone(server: Server, status: int) -> None:
-    server.not_finite_status = status
+def test_a_text_without_a_finite_vector_fails_alone(server: FakeOllama, status: int) -> None:
+    server.nan_status = status
     embedded = made(server).embed_documents(["a", "b", "notanumber here", "c", "notanumber here"])
     assert set(embedded.failures) == {2, 4} and "NaN" in embedded.failures[2]
     assert np.linalg.norm(embedded.vectors, axis=1).round(4).tolist() == [1, 1, 0, 1, 0]
 
 
-def test_a_query_that_fails_says_so(server: Server) -> None:
+def test_a_query_that_fails_says_so(server: FakeOllama) -> None:
     with pytest.raises(EmbeddingError, match="NaN"):
         made(server).embed_query("notanumber")
 
 
-def test_a_server_that_embeds_nothing_raises_rather_than_mark_every_text(server: Server) -> None:
+def test_a_server_that_embeds_nothing_raises_rather_than_mark_every_text(server: FakeOllama) -> None:
     embedder = made(server)
-    server.broken = True
+    server.broken = "model runner has unexpectedly stopped"
     with pytest.raises(OllamaError, match="unexpectedly stopped"):
         embedder.embed_documents(["a", "b", "c"])
 
 
-def test_a_reply_that_is_too_short_is_noticed(server: Server) -> None:
+def test_a_reply_that_is_too_short_is_noticed(server: FakeOllama) -> None:
     embedder = made(server)
-    server.drop = 1
+    server.short = 1
     with pytest.raises(OllamaProtocolError, match="vectors"):
         embedder.embed_documents(["a", "b", "c"])
 
 
-def test_a_busy_server_is_waited_for(server: Server) -> None:
+def test_a_busy_server_is_waited_for(server: FakeOllama) -> None:
     embedder = made(server, retries=2)
     server.busy = 2
     assert embedder.embed_documents(["a"]).failures == {}
@@ -208,14 +139,14 @@ def test_a_busy_server_is_waited_for(server: Server) -> None:
         embedder.embed_documents(["a"])
 
 
-def test_a_reply_that_is_cut_off_is_told(server: Server) -> None:
+def test_a_reply_that_is_cut_off_is_told(server: FakeOllama) -> None:
     embedder = made(server)
     server.cut = True
     with pytest.raises(OllamaProtocolError):
         embedder.embed_documents(["a"])
 
 
-def test_no_server_and_no_model_are_two_different_errors(server: Server) -> None:
+def test_no_server_and_no_model_are_two_different_errors(server: FakeOllama) -> None:
     with pytest.raises(OllamaModelMissingError) as missing:
         OllamaEmbedder(base_url=server.url, model="mxbai-embed-large")
     assert missing.value.remedy == "Run `ollama pull mxbai-embed-large`."
@@ -227,14 +158,14 @@ def test_no_server_and_no_model_are_two_different_errors(server: Server) -> None
     assert address in unreachable.value.message and "ollama serve" in unreachable.value.remedy
 
 
-def test_a_model_that_is_removed_in_mid_run_is_told(server: Server) -> None:
+def test_a_model_that_is_removed_in_mid_run_is_told(server: FakeOllama) -> None:
     embedder = made(server)
     del server.models["nomic-embed-text:latest"]
     with pytest.raises(OllamaModelMissingError):
         embedder.embed_documents(["a"])
 
 
-def test_the_fingerprint_knows_digest_and_prefix_but_not_the_tag_latest(server: Server) -> None:
+def test_the_fingerprint_knows_digest_and_prefix_but_not_the_tag_latest(server: FakeOllama) -> None:
     first = made(server).fingerprint
     assert made(server, "nomic-embed-text:latest").fingerprint == first
     assert made(server, query_prefix="q: ").fingerprint == first
@@ -243,6 +174,6 @@ def test_the_fingerprint_knows_digest_and_prefix_but_not_the_tag_latest(server: 
     assert made(server).fingerprint != first
 
 
-def test_any_text_is_sent(server: Server) -> None:
+def test_any_text_is_sent(server: FakeOllama) -> None:
     embedded = made(server).embed_documents(["lone \udc80 surrogate", "", "🔥", "\0"])
     assert embedded.failures == {}

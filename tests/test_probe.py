@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_vectors import DIMENSIONS, FINGERPRINT, unit
 
 from hybrid_rag import probe as module
 from hybrid_rag.file_lock import hold
 from hybrid_rag.probe import manifest, probe
 from hybrid_rag.vectors_chroma import ChromaVectors, lock_path
+from tests.test_vectors import DIMENSIONS, FINGERPRINT, unit
 
 COUNT = 1_500  # above Chroma's threshold for writing its graph to disk
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support import chroma_server
 
 from hybrid_rag import vectors_chroma_base, vectors_exact
 from hybrid_rag.errors import IndexError_
@@ -18,6 +17,7 @@ from hybrid_rag.records import Kind
 from hybrid_rag.vectors import VectorIndex, best
 from hybrid_rag.vectors_chroma import ChromaServerVectors, ChromaVectors
 from hybrid_rag.vectors_exact import ExactVectors
+from tests.support import chroma_server
 
 DIMENSIONS = 32
 FINGERPRINT = "0123456789abcdef0123456789abcdef"

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_vectors import DIMENSIONS, FINGERPRINT, Truth, found, unit
 
 from hybrid_rag.errors import IndexDamagedError, IndexError_, IndexLockedError
 from hybrid_rag.file_lock import hold
 from hybrid_rag.vectors_chroma import ChromaServerVectors, ChromaVectors, accept, lock_path
+from tests.test_vectors import DIMENSIONS, FINGERPRINT, Truth, found, unit
 
-HERE = Path(__file__).parent
+PROJECT = Path(__file__).parents[1]
 
 
 def opened(folder: Path, source: Truth | None = None, *, fingerprint: str = FINGERPRINT, **options: bool) -> ChromaVectors:
@@ -118,7 +118,7 @@ import os, signal, sys
 sys.path[:0] = {path!r}
 from pathlib import Path
 from chromadb.api.models.Collection import Collection
-from test_vectors_chroma import opened, unit
+from tests.test_vectors_chroma import opened, unit
 
 plain = Collection.upsert
 
@@ -136,7 +136,7 @@ index.upsert("text", range(100, 140), [1] * 40, unit(40, seed=8))
 def test_a_writer_killed_in_mid_write_keeps_readers_off_until_it_was_looked_at(tmp_path: Path) -> None:
     folder = tmp_path / "vectors"
     truth = filled(folder)
-    run = subprocess.run([sys.executable, "-c", WRITER.format(path=[str(HERE)], folder=str(folder))], check=False, timeout=60)
+    run = subprocess.run([sys.executable, "-c", WRITER.format(path=[str(PROJECT)], folder=str(folder))], check=False, timeout=60)
     assert run.returncode == -signal.SIGKILL
     query = unit(1, seed=5)[0]
     reader = opened(folder, truth)
@@ -167,7 +167,7 @@ def test_damage_is_told_with_its_remedy_and_a_search_goes_on(tmp_path: Path) -> 
 READER = """
 import sys, time
 sys.path[:0] = {path!r}
-from test_vectors_chroma import opened, unit
+from tests.test_vectors_chroma import opened, unit
 from pathlib import Path
 index, end, rounds = opened(Path({folder!r})), time.monotonic() + {seconds}, 0
 while time.monotonic() < end:
@@ -183,7 +183,7 @@ def share(folder: Path, seconds: float, readers: int) -> int:
     """One writer here and readers in other processes for a while; the number of reads. Checks what is left."""
     truth = filled(folder, 200)
     writer, end, number = opened(folder), time.monotonic() + seconds, 200
-    command = [sys.executable, "-c", READER.format(path=[str(HERE)], folder=str(folder), seconds=seconds)]
+    command = [sys.executable, "-c", READER.format(path=[str(PROJECT)], folder=str(folder), seconds=seconds)]
     others = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(readers)]
     while time.monotonic() < end or any(o.poll() is None for o in others):
         rows = unit(50, seed=number)

@@ -27,6 +27,8 @@ class FakeOllama:
     cut: bool = False  # end the body in mid-stream
     error_line: str = ""  # an error inside the 200 stream
     nan_text: str = "\x00"  # inputs that hold this get "NaN"
+    nan_status: int = 400  # 500 with other words, as older servers do
+    broken: str = ""  # 500 with these words for every embedding
     short: int = 0  # so many vectors fewer than asked for
     delay: float = 0.0
     requests: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
@@ -85,8 +87,11 @@ class _Handler(BaseHTTPRequestHandler):
         state, texts = self.state, body["input"] if isinstance(body["input"], list) else [body["input"]]
         if not state.known(body["model"]):
             self._json(404, {"error": f'model "{body["model"]}" not found, try pulling it first'})
+        elif state.broken:
+            self._json(500, {"error": state.broken})
         elif any(state.nan_text in t for t in texts):
-            self._json(400, {"error": "embedding contains NaN or Inf values"})
+            old = "failed to encode response: json: unsupported value: NaN"
+            self._json(state.nan_status, {"error": old if state.nan_status == 500 else "embedding contains NaN or Inf values"})
         elif any(len(t) > state.context for t in texts):
             self._json(400, {"error": "the input length exceeds the context length"})
         else:
@@ -132,7 +137,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        self.wfile.write(data)
+        self.wfile.write(data[: len(data) // 2] if self.state.cut else data)
+        self.close_connection = self.close_connection or self.state.cut
 
 
 @contextmanager
