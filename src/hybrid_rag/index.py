@@ -129,7 +129,7 @@ class Index:
                             pass
                     except IndexLockedError:
                         log.info("another process is writing; it brings the keyword index up to date")
-                assert self._lexical is not None
+                    self._lexical = self._lexical or self._open_lexical()
             return self._lexical
 
     def _open_lexical(self) -> LexicalIndex:

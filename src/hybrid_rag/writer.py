@@ -107,13 +107,18 @@ class Writer:
             self._index.close_legs()
             self._lexical = None
             wanted = {kind: int(self.catalog.value("SELECT count(*) FROM chunks WHERE vector = 1 AND kind = ?", (kind,)) or 0) for kind in KINDS}
-            if any(wanted.values()):
-                problem = self._probe(folder, fingerprint) if folder.exists() else "its folder is missing"
+            if folder.exists():
+                problem = self._probe(folder, fingerprint)
+            elif any(wanted.values()):
+                problem = "its folder is missing"
+        try:
+            if not problem:
+                self._align_vectors(fingerprint)
+        except IndexDamagedError as error:
+            problem = error.message
         if problem:
             self._say(f"The vector index was damaged ({problem[:120]}) and is made again from the catalog; nothing is embedded again.")
             self.rebuild_vectors()
-        else:
-            self._align_vectors(fingerprint)
 
     def _probe(self, folder: Path, fingerprint: str) -> str:
         return probe(folder, prefix=self._index.options.prefix, fingerprint=fingerprint, dimensions=self.catalog.dimensions(fingerprint))
