@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -66,15 +67,20 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         yield port
 
 
-@pytest.fixture(params=["exact", "chroma", "server"])
+@pytest.fixture(params=["exact", "chroma", "chroma graph", "server", "server graph"])
 def open_index(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., VectorIndex]:
     """Opens the form under test, again and again over the same data."""
 
     def open_it(truth: Truth | None, fingerprint: str = FINGERPRINT) -> VectorIndex:
-        options = {"prefix": tmp_path.name.replace("[", "_").replace("]", "_")[:40], "fingerprint": fingerprint, "dimensions": DIMENSIONS}
+        options: dict[str, Any] = {
+            "prefix": tmp_path.name.replace("[", "_").replace("]", "_")[:40],
+            "fingerprint": fingerprint,
+            "dimensions": DIMENSIONS,
+        }
+        options["exact_up_to"] = 0 if "graph" in request.param else 20_000
         if request.param == "exact":
             return ExactVectors(truth or Truth())
-        if request.param == "chroma":
+        if request.param.startswith("chroma"):
             return ChromaVectors(tmp_path / "vectors", **options, source=truth)
         return ChromaServerVectors("127.0.0.1", request.getfixturevalue("server"), **options, source=truth)
 

@@ -24,7 +24,9 @@ PROJECT = Path(__file__).parents[1]
 
 
 def opened(folder: Path, source: Truth | None = None, *, fingerprint: str = FINGERPRINT, **options: bool) -> ChromaVectors:
-    return ChromaVectors(folder, prefix="hybrid_rag", fingerprint=fingerprint, dimensions=DIMENSIONS, source=source, **options)
+    return ChromaVectors(
+        folder, prefix="hybrid_rag", fingerprint=fingerprint, dimensions=DIMENSIONS, source=source, exact_up_to=0, **options
+    )
 
 
 def filled(folder: Path, count: int = 50) -> Truth:

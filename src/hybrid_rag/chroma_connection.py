@@ -16,6 +16,8 @@ from hybrid_rag.errors import IndexError_
 if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
+GRAPH = {"space": "cosine", "ef_construction": 200, "ef_search": 200}  # twice the defaults' care: equal vectors mislead the graph
+
 
 class Connection:
     """A running Chroma system. ``users`` counts the calls inside."""
@@ -38,7 +40,7 @@ class Connection:
 
         if name not in self._collections:
             if create:
-                model = self.server.get_or_create_collection(name, configuration={"hnsw": {"space": "cosine"}})
+                model = self.server.get_or_create_collection(name, configuration={"hnsw": GRAPH})
             else:
                 try:
                     model = self.server.get_collection(name)

@@ -54,7 +54,7 @@ def examine(directory: Path, prefix: str, fingerprint: str, dimensions: int) -> 
     from hybrid_rag.records import KINDS
     from hybrid_rag.vectors_chroma import ChromaVectors
 
-    index = ChromaVectors(directory, prefix=prefix, fingerprint=fingerprint, dimensions=dimensions, unchecked=True)
+    index = ChromaVectors(directory, prefix=prefix, fingerprint=fingerprint, dimensions=dimensions, exact_up_to=0, unchecked=True)
     for kind in KINDS:
         total, numbers = index.count(kind), sorted(index.numbers(kind))
         if total != len(numbers):

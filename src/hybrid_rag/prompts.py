@@ -65,7 +65,7 @@ def neutral(text: str, mark: str) -> str:
 def estimate_tokens(text: str) -> int:
     """A cautious count of tokens where the model's tokenizer is not to be had: dense text costs a token a character."""
     dense = len(_DENSE.findall(text))
-    return int(dense * 0.8 + (len(text) - dense) / CHARACTERS_A_TOKEN) + 1
+    return int(dense + (len(text) - dense) / CHARACTERS_A_TOKEN) + 1
 
 
 def fit(question: str, passages: Sequence[Passage], *, sentences: int, budget: int) -> tuple[list[Passage], int]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hybrid_rag.reranking import Reranker
 
 LONGEST_QUERY = 10_000  # characters; more is no query
-RECENCY_SHARE = 0.3  # of the score that age can take away
+RECENCY_SHARE = 0.5  # of the score that age can take away
 QUERY_VECTORS = 512  # query vectors kept
 PHRASE_HITS = 10_000  # chunks looked at for holding a quoted phrase
 

@@ -21,7 +21,7 @@ def split(text: str) -> list[tuple[int, int]]:
     for start, end in _paragraphs(text):
         at = start
         for match in _END.finditer(text, start, end):
-            if _NO_END.search(text, at, match.start() + 1) and text[match.start() - 1 : match.start()] == ".":
+            if text[match.start() - 1 : match.start()] == "." and _NO_END.search(text, at, match.start()):
                 continue
             _add(text, at, match.start() if match.start() > at else match.end(), out)
             at = match.end()

@@ -17,7 +17,7 @@ from typing import Any
 from hybrid_rag.errors import IndexDamagedError, IndexError_, IndexLockedError
 from hybrid_rag.file_lock import LockTimeout, hold
 from hybrid_rag.vectors import VectorSource
-from hybrid_rag.vectors_chroma_base import WAIT, ChromaBase
+from hybrid_rag.vectors_chroma_base import SMALL, WAIT, ChromaBase
 
 DATABASE_FILE = "chroma.sqlite3"
 REBUILD = "Run `hybrid-rag rebuild vectors`."
@@ -35,10 +35,11 @@ class ChromaVectors(ChromaBase):
         fingerprint: str,
         dimensions: int,
         source: VectorSource | None = None,
+        exact_up_to: int = SMALL,
         unchecked: bool = False,
     ) -> None:
         """``unchecked``: read also what a broken-off write has left; for a process that is meant to find out."""
-        super().__init__(prefix=prefix, fingerprint=fingerprint, dimensions=dimensions, source=source)
+        super().__init__(prefix=prefix, fingerprint=fingerprint, dimensions=dimensions, source=source, exact_up_to=exact_up_to)
         self._directory, self._unchecked = directory, unchecked
 
     def _settings(self) -> dict[str, Any]:
@@ -87,8 +88,9 @@ class ChromaServerVectors(ChromaBase):
         fingerprint: str,
         dimensions: int,
         source: VectorSource | None = None,
+        exact_up_to: int = SMALL,
     ) -> None:
-        super().__init__(prefix=prefix, fingerprint=fingerprint, dimensions=dimensions, source=source)
+        super().__init__(prefix=prefix, fingerprint=fingerprint, dimensions=dimensions, source=source, exact_up_to=exact_up_to)
         self._host, self._port, self._ssl, self._token = host, port, ssl, token
 
     def _settings(self) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -116,7 +117,8 @@ class _Handler(BaseHTTPRequestHandler):
                 break
             if i == 1 and state.cut:
                 self.wfile.flush()
-                self.connection.close()
+                self.close_connection = True
+                self.connection.shutdown(socket.SHUT_RDWR)
                 return
             content = word if i < len(words) - 1 else word[:-1]
             self._line({"model": body["model"], "created_at": STAMP, "message": {"role": "assistant", "content": content}, "done": False})
