@@ -191,11 +191,13 @@ class ChromaBase(ABC):
         return self._exact.gather(kind, vector, k, allowed)
 
     def _count(self, kind: Kind) -> int:
-        if kind not in self._counts:
+        """Vectors of a kind, as of the last change or reload."""
+        known = self._counts.get(kind)
+        if known is None:
             with self._use(seconds=SEARCH_WAIT) as connection:
                 collection = connection and connection.collection(self.collection_name(kind))
-                self._counts[kind] = collection.count() if collection is not None else 0
-        return self._counts[kind]
+                known = self._counts[kind] = collection.count() if collection is not None else 0
+        return known
 
     def _changed(self, kind: Kind) -> None:
         self._exact.delete(kind, ())
