@@ -1,0 +1,148 @@
+"""Typed tables and read-only SQL, and a suite of hostile statements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hybrid_rag.errors import HybridRagError, InputError, SqlLimitError, SqlRejectedError, TableError
+from hybrid_rag.loading import Limits, tabular
+from hybrid_rag.records import TableCard
+from hybrid_rag.table_store import SqlLimits, TableStore
+from hybrid_rag.tables import build, sql_names
+
+CELLS = """id,zip,amount,euro,when,us,paid,note,qty,gap
+O-1,0010,"$1,200.50","1.234,56",2024-01-05,1/31/2024,yes,"a ""q""
+b",1,
+O-2,0200,$3.00,"2,50",2024-02-06,2/1/2024,no,x,two,5
+O-3,3000,"($7.25)","10,00",2024-03-07,3/2/2024,yes,NULL,3,—
+"""
+ROWS = "".join(f"O-{i},{i:04d},$1.00,\"1,00\",2024-04-08,4/3/2024,no,n,4,6\n" for i in range(4, 60))
+
+
+def card_of(tmp_path: Path, text: str, name: str = "orders.csv") -> TableCard:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    stream = tabular.read(tmp_path / name, Limits()).rows
+    assert stream is not None
+    return build(stream, tmp_path / f"{name}.parquet", source=name)
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    cards = [(card_of(tmp_path, CELLS + ROWS), "orders.csv.parquet"), (card_of(tmp_path, "id,city\nO-1,Bern\nO-2,Graz\n", "places.csv"), "places.csv.parquet")]
+    made = TableStore(tmp_path, lambda: cards, lambda: 1, limits=SqlLimits(seconds=2, rows=10, memory_mb=128))
+    yield made
+    made.close()
+
+
+def test_types_are_found_over_all_rows(store: TableStore) -> None:
+    columns = {c.name: c for c in store.card("orders").columns}
+    assert {name: c.type for name, c in columns.items()} == {
+        "id": "text", "zip": "text", "amount": "decimal", "euro": "decimal", "when": "date", "us": "date",
+        "paid": "boolean", "note": "text", "qty": "integer", "gap": "integer",
+    }  # fmt: skip
+    assert columns["id"].is_key
+    assert not columns["zip"].is_key or columns["zip"].distinct == 59
+    assert (columns["qty"].unreadable, columns["gap"].nulls) == (1, 2)
+    assert (columns["when"].minimum, columns["amount"].minimum) == ("2024-01-05", -7.25)
+    assert columns["paid"].values == ("False", "True")
+
+
+def test_values_are_right_and_as_written(store: TableStore) -> None:
+    result = store.query("SELECT amount, euro, \"when\", us, paid, zip, qty FROM orders ORDER BY _row LIMIT 2")
+    assert result.rows[0] == (1200.5, 1234.56, "2024-01-05", "2024-01-31", True, "0010", 1)
+    assert result.rows[1][-1] is None
+    header, rows = store.rows("orders.csv", 1, 2)
+    assert header[:3] == ("id", "zip", "amount")
+    assert rows[0][2] == "$1,200.50"
+    assert rows[0][7] == 'a "q"\nb'
+    assert rows[1][8] == "two"
+
+
+def test_likely_joins(store: TableStore) -> None:
+    assert [(j.column, j.other_table) for j in store.card("places").joins] == []
+    assert store.query("SELECT p.city, o.amount FROM orders o JOIN places p USING (id) ORDER BY 1").rows == (("Bern", 1200.5), ("Graz", 3.0))
+
+
+def test_results_are_cut_and_say_so(store: TableStore) -> None:
+    result = store.query("SELECT * FROM orders")
+    assert (len(result.rows), result.truncated) == (10, True)
+    assert result.sources == ("orders.csv",)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DROP TABLE orders", "DELETE FROM orders", "INSERT INTO orders VALUES (1)", "UPDATE orders SET id = 1", "CREATE TABLE x (a INT)",
+        "COPY orders TO '/tmp/x.csv'", "EXPORT DATABASE '/tmp/x'", "ATTACH '/tmp/x.db'", "INSTALL httpfs", "LOAD httpfs", "PRAGMA version",
+        "SET memory_limit='90GB'", "RESET memory_limit", "CALL pragma_version()", "SELECT 1; SELECT 2", "SELECT 1; DROP TABLE orders",
+        "EXPLAIN SELECT 1", "BEGIN", "CHECKPOINT", "VACUUM", "/* x */ DROP TABLE orders", "", "-- nothing", "SELEC 1", "WITH x AS (SELECT 1) DELETE FROM orders",
+    ],
+)  # fmt: skip
+def test_only_one_select_is_allowed(store: TableStore, sql: str) -> None:
+    with pytest.raises(SqlRejectedError):
+        store.query(sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_csv('/etc/passwd')", "SELECT * FROM '/etc/passwd'", "SELECT * FROM read_text('/etc/passwd')",
+        "SELECT * FROM glob('/*')", "SELECT * FROM read_parquet('*.parquet')", "SELECT * FROM read_json('/etc/hosts')", "SELECT getenv('HOME')",
+        "SELECT * FROM read_blob('/etc/passwd')", "SELECT * FROM sniff_csv('/etc/passwd')", "SELECT (SELECT content FROM read_text('/etc/passwd'))",
+        "WITH f AS (SELECT * FROM read_csv('http://127.0.0.1:9/x')) SELECT * FROM f", "SELECT * FROM nowhere", "SELECT nothing FROM orders",
+    ],
+)  # fmt: skip
+def test_the_machine_is_out_of_reach(store: TableStore, sql: str) -> None:
+    with pytest.raises(TableError) as caught:
+        store.query(sql)
+    assert "root:" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "WITH RECURSIVE t AS (SELECT 1 a UNION ALL SELECT a + 1 FROM t) SELECT count(*) FROM t",
+        "SELECT count(*) FROM range(1000000) a, range(1000000) b",
+        "SELECT string_agg(repeat('x', 1000), '') FROM range(10000000)",
+        "SELECT repeat('x', 10000) FROM range(1000) a, orders ORDER BY random()",
+    ],
+)
+def test_limits(store: TableStore, sql: str) -> None:
+    try:
+        result = store.query(sql)
+    except SqlLimitError as error:
+        assert error.remedy
+    else:
+        assert result.truncated
+
+
+def test_a_stopped_query_leaves_the_store_usable(store: TableStore) -> None:
+    with pytest.raises(SqlLimitError):
+        store.query("SELECT count(*) FROM range(1000000) a, range(1000000) b")
+    assert store.query("SELECT count(*) FROM orders").rows == ((59,),)
+
+
+def test_unknown_tables_are_said(store: TableStore) -> None:
+    with pytest.raises(InputError, match="orders, places"):
+        store.rows("none.csv", 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [(["A B", "a-b", "2024", "#", "_row", ""], ["a_b", "a_b_2", "c_2024", "number", "row", "column_6"]), (["Größe", "年"], ["grösse", "年"])],
+)
+def test_names_for_sql(labels: list[str], names: list[str]) -> None:
+    assert sql_names(labels) == names
+
+
+@pytest.mark.parametrize("text", ["a\n", "a,b\n,\n,\n", "a\n" + "x" * 200_000 + "\n"])
+def test_odd_tables_are_built(tmp_path: Path, text: str) -> None:
+    assert card_of(tmp_path, text).rows == text.count("\n") - 1
+
+
+def test_errors_have_a_message(store: TableStore) -> None:
+    with pytest.raises(HybridRagError) as caught:
+        store.query("SELECT nothing FROM orders")
+    assert "orders" in caught.value.remedy
