@@ -13,6 +13,7 @@ from hybrid_rag.analysis import normalise
 
 CHUNKS_LOOKED_AT = 3
 _NUMBER = re.compile(r"\d[\d.,]*\d|\d")
+_IDENTIFIER = re.compile(r"\b(?=[\w./-]*\d)(?=[\w./-]*[A-Za-z])\w+(?:[-./]\w+)+\b|\b[A-Z]{2,}\d{3,}\b")
 _WORD = re.compile(r"[^\W_][\w'’.-]*[^\W_]|[^\W_]")
 
 
@@ -26,6 +27,11 @@ def unanswerable(question: str, logits: Sequence[float], best_text: str, *, abst
     if best < abstain_below:
         return True
     return best < support_below and not names_supported(question, best_text)
+
+
+def identifiers(question: str) -> list[str]:
+    """Words like WC-2024-00318 or SUP-88213, folded: whoever asks for one wants that one and no other."""
+    return [normalise(found) for found in _IDENTIFIER.findall(question)]
 
 
 def names_supported(question: str, text: str) -> bool:

@@ -1,8 +1,9 @@
 """Text to terms: the one analyser of the keyword leg, the same for documents and queries.
 
 Unicode NFKC, casefold, accents stripped. A word with inner ``. _ - / @ : + ' &`` gives the whole token and its
-stemmed parts, so that ``rule-A002``, ``A002``, ``1.2.3``, an e-mail address and a path are all found. Runs of
-Chinese, Japanese and Korean characters give single characters and bigrams. No term holds white space.
+stemmed parts, so that ``rule-A002``, ``A002``, ``1.2.3``, an e-mail address and a path are all found; one with hyphens
+also gives the word without them (``e-mail`` and ``email``, ``HP-1000`` and ``HP1000`` meet). Runs of Chinese, Japanese
+and Korean characters give single characters and bigrams. No term holds white space.
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ STEMMERS = {
 _CJK = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _TOKEN = re.compile(rf"([{_CJK}]+)|([^\W{_CJK}]+(?:[._\-/@:+'’&]+[^\W{_CJK}]+)*(?:\+\+|\#)?)")
 _JOINER = re.compile(r"[._\-/@:+'’&#]+")
-_ACCENTS = re.compile(r"[\u0300-\u036f]+")
-_PHRASE = re.compile(r'["“”„«»]([^"“”„«»]+)["“”„«»]')
+_ACCENTS = re.compile(r"(?<!и)[\u0300-\u036f]+|(?<=и)[\u0300-\u0305\u0307-\u036f]+")  # й is a letter of its own
+_INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")  # soft hyphen, zero-width space and joiner, byte order mark
+_PHRASE = re.compile(r'(?<!\w)["“”„«»]([^"“”„«»]+)["“”„«»](?!\w)')  # 27" is inches, no quotation mark
 _LONGEST_TERM = 200  # characters; longer tokens are cut (tantivy refuses 64 kB terms)
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _LETTERS = re.compile(r"[^\W\d_]+")
 
-ANALYSER_VERSION = 1  # raise when the terms of a text change: keyword indexes are then rebuilt
+ANALYSER_VERSION = 2  # raise when the terms of a text change: keyword indexes are then rebuilt
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +86,12 @@ class Analyzer:
         if word.isalnum():
             out.append(self._stem(word))
             return
-        out.append(word.replace("’", "'"))
-        out.extend(self._stem(part) for part in _JOINER.split(word) if part)
+        word = word.replace("’", "'")
+        parts = [part for part in _JOINER.split(word) if part]
+        out.append(word)
+        if "-" in word and len(parts) > 1 and (joined := word.replace("-", "")).isalnum():
+            out.append(self._stem(joined))
+        out.extend(map(self._stem, parts))
 
 
 @lru_cache(maxsize=4096)
@@ -94,7 +100,7 @@ def _normalise_short(text: str) -> str:
 
 
 def normalise(text: str) -> str:
-    """NFKC, casefold, Latin accents and thousands commas off; lone surrogates become a replacement character."""
+    """NFKC, casefold; accents, invisible characters and thousands commas off; lone surrogates become a question mark."""
     text = _THOUSANDS.sub("", text)
     if text.isascii():
         return text.lower()
@@ -102,7 +108,7 @@ def normalise(text: str) -> str:
 
 
 def _normalise(text: str) -> str:
-    clean = text.encode("utf-8", "replace").decode("utf-8")
+    clean = _INVISIBLE.sub("", text.encode("utf-8", "replace").decode("utf-8"))
     folded = unicodedata.normalize("NFKC", clean).casefold()
     stripped = _ACCENTS.sub("", unicodedata.normalize("NFD", folded))
     return unicodedata.normalize("NFC", stripped)
@@ -132,8 +138,12 @@ def _stemmer(name: str | None):
     return cached
 
 
+SCRIPTS = {"ru": "а-яё", "el": "α-ω", "ar": "\u0620-\u064a", "hi": "\u0900-\u0963", "hy": "ա-և", "ta": "\u0b80-\u0bff"}
+_SCRIPTS = {language: re.compile(f"[{characters}]") for language, characters in SCRIPTS.items()}
+
+
 def detect_language(texts: str | Iterable[str]) -> str:
-    """The language (ISO 639-1) whose function words are most frequent; "en" when nothing speaks for another.
+    """The language (ISO 639-1) whose function words, or whose script, is most frequent; "en" when nothing speaks for another.
 
     A cheap vote over a few languages: good for choosing a stemmer, no judgement on single sentences.
     """
@@ -142,6 +152,8 @@ def detect_language(texts: str | Iterable[str]) -> str:
     for text in [texts] if isinstance(texts, str) else texts:
         words = Counter(_LETTERS.findall(normalise(text)))
         total += sum(words.values())
+        for language, script in _SCRIPTS.items():
+            counts[language] += sum(n for word, n in words.items() if script.match(word))
         for language, stopwords in STOPWORDS.items():
             counts[language] += sum(n for word, n in words.items() if word in stopwords)
     if not total:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hybrid_rag import citations
-from hybrid_rag.abstention import CHUNKS_LOOKED_AT, unanswerable
+from hybrid_rag.abstention import CHUNKS_LOOKED_AT, identifiers, unanswerable
+from hybrid_rag.analysis import normalise
 from hybrid_rag.extraction import Extract, extract
 from hybrid_rag.filters import Filters
 from hybrid_rag.prompts import Passage, build, estimate_tokens, fit
@@ -80,6 +81,8 @@ class Answerer:
         return self._write(question, hits[:k], chat, on_token)
 
     def _abstains(self, question: str, hits: Sequence[Hit]) -> bool:
+        if any(not any(i in normalise(_whole(hit)) for hit in hits) for i in identifiers(question)):
+            return True  # another claim, order or product than the one asked for answers nothing
         logits = [hit.scores["rerank"] for hit in hits[:CHUNKS_LOOKED_AT] if "rerank" in hit.scores]
         if not logits:
             return False
@@ -98,7 +101,7 @@ class Answerer:
             citation = found[0].citation(1, f"{question} {found[0].unit.text}")
             return Answer(question, citation.quote, "extractive", False, (citation,), tuple(hits), milliseconds=spent)
         cited = tuple(_nearest(n, hit, question) for n, hit in enumerate(hits[:NEAREST_SHOWN], start=1))
-        return Answer(question, CLOSEST, "extractive", False, cited, tuple(hits), milliseconds=spent,
+        return Answer(question, CLOSEST, "none", True, cited, tuple(hits), milliseconds=spent,
                       notes=("No answer is claimed: no sentence scored high enough.",))  # fmt: skip
 
     def _extracts(self, question: str, hits: Sequence[Hit]) -> list[Extract]:
@@ -147,6 +150,10 @@ class Answerer:
         catalog = self._retriever.index.catalog
         sql = "SELECT sum(length(c.text)) FROM chunks c JOIN documents d ON d.number = c.document WHERE d.ready = 1 AND d.source = ?"
         return sum(int(catalog.value(sql, (source,)) or 0) for source in {hit.source for hit in hits}) // 4
+
+
+def _whole(hit: Hit) -> str:
+    return f"{hit.source}\n{hit.chunk.context}\n{hit.chunk.text}"
 
 
 def _nearest(n: int, hit: Hit, question: str) -> Citation:

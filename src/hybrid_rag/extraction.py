@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hybrid_rag import sentences
-from hybrid_rag.analysis import Analyzer
+from hybrid_rag.abstention import identifiers
+from hybrid_rag.analysis import Analyzer, normalise
 from hybrid_rag.citations import spans_of_support
 from hybrid_rag.records import Chunk, Citation, Hit
 
@@ -75,6 +76,7 @@ def extract(question: str, hits: Sequence[Hit], *, analyzer: Analyzer, frequency
 
     wanted = {term: math.log(1 + total / (1 + frequency(term))) for term, _ in analyzer.query(question).terms}
     units = [unit for hit in hits[:CHUNKS_READ] if hit.chunk.role != "card" for unit in _units(hit)]
+    units = _holding(units, identifiers(question))
     ranked = sorted(range(len(units)), key=lambda i: (-_overlap(units[i], wanted, analyzer), i))
     chosen = [units[i] for i in ranked[:SENTENCES_SCORED]]
     if not chosen:
@@ -86,6 +88,15 @@ def extract(question: str, hits: Sequence[Hit], *, analyzer: Analyzer, frequency
         logits = np.maximum(logits, reranker.score(question, [_in_context(unit) for unit in chosen]))
     order = sorted(range(len(chosen)), key=lambda i: (-float(logits[i]), i))
     return [_widened(chosen[i], float(logits[i])) for i in order]
+
+
+def _holding(units: list[Unit], wanted: Sequence[str]) -> list[Unit]:
+    """The units that hold the question's identifiers themselves; else those under a title or heading that does; else all."""
+    if not wanted:
+        return units
+    inside = [u for u in units if all(i in normalise(u.text) for i in wanted)]
+    around = [u for u in units if all(i in normalise(f"{u.chunk.source} {_in_context(u)}") for i in wanted)]
+    return inside if any(u.record is not None for u in inside) else around or inside or units
 
 
 def _in_context(unit: Unit) -> str:

@@ -49,10 +49,10 @@ class Filters:
         if unknown := sorted(set(values) - known):
             raise InputError(f"Unknown filter {unknown[0]!r}.", f"Known filters: {', '.join(sorted(known))}.")
         given = {key: value for key, value in values.items() if value not in (None, "", ())}
-        if "sources" in given:
-            given["sources"] = tuple(_nfc(str(s)) for s in given["sources"])  # type: ignore[union-attr]
-        out = cls(**{key: value if key == "sources" else _nfc(str(value)).strip() for key, value in given.items()})
-        out = replace(out, folder=out.folder.strip("/").removeprefix("./") if out.folder else None)
+        sources = given.pop("sources", ())
+        named = (sources,) if isinstance(sources, str) else tuple(sources)  # type: ignore[arg-type]
+        out = cls(**{key: _nfc(str(value)).strip() for key, value in given.items()}, sources=tuple(_nfc(str(s)) for s in named))
+        out = replace(out, folder=out.folder.replace("\\", "/").removeprefix("./").strip("/") or None if out.folder else None)
         out._check()
         return out
 
@@ -81,18 +81,18 @@ class Filters:
     def _check(self) -> None:
         if self.kind and self.kind not in KINDS:
             raise InputError(f"Unknown kind {self.kind!r}.", "Kinds are 'table' and 'text'.")
-        for name in ("since", "until"):
-            if value := getattr(self, name):
-                _parse_day(value, name)
-        if self.recent and not _SPAN.match(self.recent):
+        days = {name: _parse_day(value, name) for name in ("since", "until") if (value := getattr(self, name))}
+        if len(days) == 2 and days["since"] > days["until"]:
+            raise InputError(f"since {self.since} is after until {self.until}.", "No day lies between them; exchange the two.")
+        if self.recent and not _SPAN.fullmatch(self.recent):
             raise InputError(f"{self.recent!r} is not a span of time.", "Write a number and d, w, m or y: 90d, 6w, 3m, 1y.")
         if self.tags:
             _ = self._tag_test
 
     def _glob_matches(self, source: str) -> bool:
         pattern = self.glob or ""
-        name = source if "/" in pattern else source.rpartition("/")[2]
-        return fnmatchcase(name.casefold(), pattern.casefold())
+        parts = source.casefold().split("/")
+        return _path_matches(parts if "/" in pattern else parts[-1:], pattern.casefold().removeprefix("./").split("/"))
 
     def _date_matches(self, document: Filterable, now: datetime) -> bool:
         if not (self.since or self.until or self.recent):
@@ -102,9 +102,9 @@ class Filters:
             return False
         if self.until and day > _parse_day(self.until, "until"):
             return False
-        if self.recent and (match := _SPAN.match(self.recent)):
-            span = timedelta(days=int(match[1]) * _DAYS[match[2].lower()])
-            return day >= (now - min(span, timedelta(days=365_000 // 2))).date()
+        if self.recent and (match := _SPAN.fullmatch(self.recent)):
+            days = min(int(match[1]) * _DAYS[match[2][0].lower()], _LONGEST_SPAN)
+            return day >= (now - timedelta(days=days)).date()
         return True
 
     @cached_property
@@ -121,11 +121,24 @@ def document_day(document: Filterable) -> date:
         return date.fromisoformat(document.modified[:10])
 
 
+def _path_matches(parts: list[str], patterns: list[str]) -> bool:
+    """Does a path match a glob, both in parts? ``*`` stays inside a part, ``**`` stands for any number of them."""
+    reached = {0}  # how many parts the patterns so far can have used up
+    for pattern in patterns:
+        if pattern == "**":
+            reached = set(range(min(reached), len(parts) + 1)) if reached else reached
+        else:
+            reached = {i + 1 for i in reached if i < len(parts) and fnmatchcase(parts[i], pattern)}
+    return len(parts) in reached
+
+
 class _TagExpression:
-    """``a and (b or not c)``; words side by side are joined by ``and``. A tag may hold hyphens and slashes."""
+    """``a and (b or not c)``; words side by side are joined by ``and``. A tag of several words stands in quotation marks."""
 
     def __init__(self, text: str) -> None:
         self._words, self._at, self._text = _TAG_WORDS.findall(text), 0, text
+        if len(self._words) > _MOST_TAG_WORDS:
+            raise InputError(f"The tag expression has {len(self._words)} words; {_MOST_TAG_WORDS} are allowed.")
         self.test = self._either()
         if self._at < len(self._words):
             raise self._error()
@@ -160,9 +173,9 @@ class _TagExpression:
                 raise self._error()
             self._at += 1
             return inner
-        if word in ("", ")", "and", "or"):
+        tag = word.strip('"').lstrip("#")
+        if word in (")", "and", "or", "&", "|", ",") or not tag:
             raise self._error()
-        tag = word.lstrip("#")
         return lambda tags: tag in tags
 
     def _error(self) -> InputError:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 CONTEXT_WEIGHT = 0.5  # of title and heading path against the text itself
 WRITER_HEAP = 64_000_000  # bytes
 TIE_MARGIN = 16  # hits looked at beyond k, so that equal scores are ordered by number at the cut too
+MOST_TIES = 4096  # hits looked at when that is not enough; beyond it equal scores keep the engine's order
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,11 @@ class TantivyIndex:
         if not query or k < 1 or (documents is not None and not documents):
             return []
         searcher = self._index.searcher()
-        found = searcher.search(self._build(query, kind, documents), limit=k + TIE_MARGIN, count=False).hits
+        built, limit = self._build(query, kind, documents), k + TIE_MARGIN
+        found = searcher.search(built, limit=limit, count=False).hits
+        while len(found) == limit < MOST_TIES and found[k - 1][0] == found[-1][0]:
+            limit *= 4
+            found = searcher.search(built, limit=limit, count=False).hits
         numbers = searcher.fast_field_values("number", [address for _, address in found])
         ranked = sorted(((n, s) for n, (s, _) in zip(numbers, found, strict=True) if s > 0), key=lambda hit: (-hit[1], hit[0]))
         return ranked[:k]

@@ -62,7 +62,7 @@ class TableAnswerer:
 
     def guard(self, answer: Answer) -> Answer:
         """A calculation is never answered from the few rows that a search has found: then say what it needs."""
-        if answer.mode not in ("extractive", "llm") or not answer.citations or not _CALCULATION.search(answer.question):
+        if answer.mode == "table" or not answer.citations or not _CALCULATION.search(answer.question):
             return answer
         if any(c.kind != "table" for c in answer.citations[:1]):
             return answer

@@ -238,7 +238,7 @@ class Service:
         if answer is None:
             answer = answerer.answer(question, filters=chosen, k=k, on_token=on_token)
             answer = tables.guard(answer)
-        if answer.mode == "extractive" and (note := self.parts.chat_note()):
+        if answer.mode != "table" and answer.model is None and answer.hits and (note := self.parts.chat_note()):
             answer = replace(answer, notes=(*answer.notes, note))
         return answer
 
