@@ -1,136 +1,242 @@
-"""One contract over both engines."""
+"""One contract over both engines of the keyword leg."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from hybrid_rag.analysis import Analyzer
+from hybrid_rag.analysis import Analyzer, LexicalQuery
 from hybrid_rag.errors import IndexDamagedError
 from hybrid_rag.lexical import LexicalEntry, LexicalIndex, RankBm25Index, TantivyIndex
 
-analyzer = Analyzer("en")
-ENTRIES = [
-    LexicalEntry(1, 10, "text", "The return policy allows thirty days", "Policy"),
-    LexicalEntry(2, 10, "text", "Shipping takes five days", "Policy"),
-    LexicalEntry(3, 20, "table", "sku: A-0010\nname: phone", "Products"),
-    LexicalEntry(4, 30, "text", "naïve café in 東京都", ""),
-    LexicalEntry(5, 40, "text", "Shipping takes five days", "Policy"),
-]
+ANALYZER = Analyzer("en")
 
-Make = Callable[[list[LexicalEntry]], LexicalIndex]
+
+class Store:
+    """An engine with its truth, as in the index: entries go to the truth first."""
+
+    def __init__(self, make: Callable[[Callable[[], list[LexicalEntry]]], LexicalIndex]) -> None:
+        self.kept: dict[int, LexicalEntry] = {}
+        self.index = make(lambda: list(self.kept.values()))
+
+    def put(self, *texts: str, kind: str = "text", document: int = 1, context: str = "", first: int | None = None) -> None:
+        start = first if first is not None else max(self.kept, default=0) + 1
+        self.add([LexicalEntry(start + i, document, kind, text, context) for i, text in enumerate(texts)])  # type: ignore[arg-type]
+
+    def add(self, entries: list[LexicalEntry]) -> None:
+        self.kept.update((entry.number, entry) for entry in entries)
+        self.index.add(entries)
+        self.index.commit()
+
+    def delete(self, *numbers: int) -> None:
+        for number in numbers:
+            self.kept.pop(number, None)
+        self.index.delete(numbers)
+        self.index.commit()
+
+    def find(self, text: str, *, k: int = 10, **where: object) -> list[int]:
+        return [number for number, _ in self.index.search(ANALYZER.query(text), k=k, **where)]  # type: ignore[arg-type]
 
 
 @pytest.fixture(params=["tantivy", "rank_bm25"])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    def build(entries: list[LexicalEntry]) -> LexicalIndex:
-        if request.param == "rank_bm25":
-            return RankBm25Index(lambda: entries, analyzer)
-        index = TantivyIndex(tmp_path / "lexical", analyzer)
-        index.add(entries)
-        index.commit()
-        return index
-
-    return build
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    if request.param == "tantivy":
+        made = Store(lambda source: TantivyIndex(tmp_path / "lexical", ANALYZER))
+    else:
+        made = Store(lambda source: RankBm25Index(source, ANALYZER))
+    yield made
+    made.index.close()
 
 
-def numbers(index: LexicalIndex, text: str, k: int = 10, **options) -> list[int]:
-    return [number for number, _ in index.search(analyzer.query(text), k=k, **options)]
+def test_nothing_indexed_nothing_found(store: Store) -> None:
+    assert store.index.count() == 0
+    assert store.index.numbers() == set()
+    assert store.find("anything") == []
 
 
-def test_the_best_match_comes_first(make: Make) -> None:
-    assert numbers(make(ENTRIES), "return days")[0] == 1
+def test_blank_texts_are_no_hits_and_no_error(store: Store) -> None:
+    store.put("", "   \n", "🔥", "words")
+    assert store.index.count() == 4
+    assert store.find("words") == [4]
 
 
-def test_scores_are_positive_and_fall(make: Make) -> None:
-    scores = [score for _, score in make(ENTRIES).search(analyzer.query("shipping policy days"), k=10)]
+def test_one_of_two_documents_is_found_by_a_word_that_half_of_them_hold(store: Store) -> None:
+    store.put("apples are red", "bananas are yellow")
+    assert store.find("apples") == [1]
+    assert store.find("yellow bananas") == [2]
+
+
+def test_scores_are_positive_and_falling_and_only_for_matches(store: Store) -> None:
+    store.put("red apple", "red red apple pie", "blue sky", "apple")
+    hits = store.index.search(ANALYZER.query("red apple"), k=10)
+    assert {n for n, _ in hits} == {1, 2, 4}
+    scores = [s for _, s in hits]
+    assert all(s > 0 for s in scores)
     assert scores == sorted(scores, reverse=True)
-    assert all(score > 0 for score in scores)
 
 
-def test_no_word_no_hit(make: Make) -> None:
-    index = make(ENTRIES)
-    assert numbers(index, "zebra") == []
-    assert numbers(index, "") == []
-    assert numbers(index, "?!") == []
+def test_equal_scores_are_ordered_by_number_at_the_cut_too(store: Store) -> None:
+    numbers = list(range(1, 301))
+    random.Random(1).shuffle(numbers)
+    store.add([LexicalEntry(n, 1, "text", "same words here", "") for n in numbers])
+    assert store.find("words", k=5) == [1, 2, 3, 4, 5]
 
 
-def test_equal_scores_are_ordered_by_number(make: Make) -> None:
-    assert numbers(make(ENTRIES), "shipping") == [2, 5]
-    assert numbers(make(ENTRIES), "shipping", k=1) == [2]
+def test_at_most_k(store: Store) -> None:
+    store.put(*["word"] * 20)
+    assert len(store.find("word", k=7)) == 7
+    assert store.find("word", k=0) == []
 
 
-def test_kind_and_documents_restrict_before_the_cut(make: Make) -> None:
-    index = make(ENTRIES)
-    assert numbers(index, "A-0010 policy", kind="table") == [3]
-    assert numbers(index, "shipping", k=1, documents=[40]) == [5]
-    assert numbers(index, "shipping", documents=[]) == []
+def test_kinds_are_apart(store: Store) -> None:
+    store.put("claim approved", kind="text")
+    store.put("claim rejected", kind="table", document=2)
+    assert store.find("claim", kind="text") == [1]
+    assert store.find("claim", kind="table") == [2]
+    assert set(store.find("claim")) == {1, 2}
 
 
-def test_phrases_must_occur(make: Make) -> None:
-    index = make(ENTRIES)
-    assert numbers(index, '"return policy"') == [1]
-    assert numbers(index, '"policy return"') == []
-    assert numbers(index, '"shipping"') == [2, 5]
+def test_documents_are_filtered_before_the_cut_without_changing_scores(store: Store) -> None:
+    store.add([LexicalEntry(n, n % 50, "text", "word " * (1 + n % 7) + f"other{n}", "") for n in range(1, 501)])
+    everything = dict(store.index.search(ANALYZER.query("word"), k=500))
+    found = store.index.search(ANALYZER.query("word"), k=10, documents={7})
+    assert len(found) == 10
+    assert {n % 50 for n, _ in found} == {7}
+    assert all(score == pytest.approx(everything[n]) for n, score in found)
+    assert store.find("word", documents=set()) == []
+    assert store.find("word", documents={999}) == []
 
 
-@pytest.mark.parametrize("query", ["a-0010", "0010", "cafe", "naive", "東京", "都"])
-def test_identifiers_accents_and_cjk(make: Make, query: str) -> None:
-    assert len(numbers(make(ENTRIES), query)) == 1
+def test_a_quoted_phrase_must_occur_as_a_sequence(store: Store) -> None:
+    store.put("the green house", "a house that is green", "green", "greenhouse gas")
+    assert store.find('"green house"') == [1]
+    assert store.find('"green house" gas') == [1]
+    assert store.find('"gas"') == [4]
+    assert store.find('"no such words"') == []
 
 
-@pytest.mark.parametrize("query", ["a AND (b", "field:value^2", '"', "\ud800", "\0", "*", "x" * 5000, "~ [a TO b] {", "\\", "🔥"])
-def test_hostile_queries_do_no_harm(make: Make, query: str) -> None:
-    numbers(make(ENTRIES), query)
+def test_a_phrase_of_the_heading_counts(store: Store) -> None:
+    store.put("thirty days", context="Return policy > Exchange")
+    store.put("return something, and a policy")
+    assert store.find('"return policy"') == [1]
 
 
-def test_one_or_no_entry(make: Make) -> None:
-    assert numbers(make([]), "days") == []
+def test_the_text_weighs_more_than_its_heading(store: Store) -> None:
+    store.put("about shipping fees", context="")
+    store.put("about other fees", context="shipping")
+    store.put("about other fees", context="nothing")
+    assert store.find("shipping") == [1, 2]
 
 
-def test_two_short_entries_find_the_right_one(make: Make) -> None:
-    index = make([LexicalEntry(1, 1, "text", "apples", ""), LexicalEntry(2, 2, "text", "pears", "")])
-    assert numbers(index, "pears") == [2]
+def test_identifiers_are_found_whole_first(store: Store) -> None:
+    store.put("claim WC-2024-00317", "claim WC-2024-00318", "part 00318 of WC and 2024 things", "account 0010", "account 10")
+    assert store.find("WC-2024-00318")[0] == 2
+    assert store.find("wc-2024-00318")[0] == 2
+    assert store.find("0010") == [4]
 
 
-def test_blank_entries(make: Make) -> None:
-    index = make([LexicalEntry(1, 1, "text", "", ""), LexicalEntry(2, 2, "text", "🔥", "")])
-    assert numbers(index, "pears") == []
-    assert index.count() == 2
+def test_repeated_query_words_weigh_more(store: Store) -> None:
+    store.put("alpha x", "beta x")
+    assert store.find("alpha alpha beta")[0] == 1
+    assert store.find("alpha beta beta")[0] == 2
 
 
-def test_count_numbers_and_frequency(make: Make) -> None:
-    index = make(ENTRIES)
-    assert index.count() == 5
-    assert index.numbers() == {1, 2, 3, 4, 5}
-    assert index.document_frequency("day") == 3
+def test_replacing_and_deleting(store: Store) -> None:
+    store.put("old words")
+    store.put("new words", first=1)
+    assert store.index.count() == 1
+    assert store.find("old") == []
+    assert store.find("new") == [1]
+    store.delete(1, 99)
+    assert store.index.count() == 0
+    assert store.index.numbers() == set()
+    assert store.find("new") == []
 
 
-def test_tantivy_replaces_and_deletes(tmp_path: Path) -> None:
-    index = TantivyIndex(tmp_path, analyzer)
-    index.add(ENTRIES)
-    index.commit()
-    index.add([LexicalEntry(1, 10, "text", "zebra", "")])
-    index.delete([2])
-    index.commit()
-    assert numbers(index, "zebra") == [1]
-    assert numbers(index, "return") == []
-    assert index.numbers() == {1, 3, 4, 5}
+def test_document_frequency(store: Store) -> None:
+    store.put("one two", "two three")
+    assert [store.index.document_frequency(term) for term in ("one", "two", "four")] == [1, 2, 0]
 
 
-def test_tantivy_shows_another_writers_commit_after_reload(tmp_path: Path) -> None:
-    reader, writer = TantivyIndex(tmp_path, analyzer), TantivyIndex(tmp_path, analyzer)
-    writer.add(ENTRIES)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        '"',
+        '""',
+        "(",
+        "a AND (b OR",
+        "+-!{}[]^~*?:\\/",
+        "title:x",
+        "\x00",
+        "\ud800",
+        "🔥",
+        "'; DROP TABLE chunks;--",
+        "a" * 9000,
+        "x y " * 2500,
+    ],
+)
+def test_hostile_queries_find_something_or_nothing(store: Store, text: str) -> None:
+    store.put("ordinary words about a title", "x")
+    assert set(store.find(text)) <= {1, 2}
+
+
+def test_hostile_texts_can_be_added(store: Store) -> None:
+    store.put("\ud800 lone", "nul \x00 byte", "x" * 200_000, "a\u2028b\u00a0c\x1fd")
+    assert store.find("lone") == [1]
+    assert store.find("byte") == [2]
+    assert store.find("d") == [4]
+
+
+def test_both_engines_agree_on_what_is_found(tmp_path: Path) -> None:
+    rng = random.Random(7)
+    words = [f"w{i}" for i in range(60)]
+    entries = [
+        LexicalEntry(n, n % 9, "text" if n % 3 else "table", " ".join(rng.choices(words, k=rng.randint(1, 30))), rng.choice(words))
+        for n in range(1, 400)
+    ]
+    engines: list[LexicalIndex] = [TantivyIndex(tmp_path, ANALYZER), RankBm25Index(lambda: entries, ANALYZER)]
+    engines[0].add(entries)
+    engines[0].commit()
+    for _ in range(30):
+        query = ANALYZER.query(" ".join(rng.choices(words, k=3)))
+        for where in ({}, {"kind": "table"}, {"documents": {1, 2}}):
+            found = [{n for n, _ in engine.search(query, k=1000, **where)} for engine in engines]  # type: ignore[arg-type]
+            assert found[0] == found[1]
+    for engine in engines:
+        engine.close()
+
+
+def test_tantivy_keeps_what_was_committed_and_readers_see_it_after_a_reload(tmp_path: Path) -> None:
+    writer, reader = TantivyIndex(tmp_path, ANALYZER), TantivyIndex(tmp_path, ANALYZER)
+    writer.add([LexicalEntry(1, 1, "text", "first", "")])
+    assert reader.count() == 0
     writer.commit()
-    assert numbers(reader, "shipping") == []
     reader.reload()
-    assert numbers(reader, "shipping") == [2, 5]
+    assert reader.search(ANALYZER.query("first"), k=1)[0][0] == 1
+    writer.add([LexicalEntry(2, 1, "text", "never committed", "")])
+    writer.close()
+    again = TantivyIndex(tmp_path, ANALYZER)
+    assert again.numbers() == {1}
+    again.close()
+    reader.close()
 
 
-def test_a_damaged_tantivy_index_is_said_to_be_so(tmp_path: Path) -> None:
-    TantivyIndex(tmp_path, analyzer).close()
-    (tmp_path / "meta.json").write_text("garbage", encoding="utf-8")
-    with pytest.raises(IndexDamagedError, match="rebuild lexical"):
-        TantivyIndex(tmp_path, analyzer)
+def test_a_damaged_tantivy_folder_is_named(tmp_path: Path) -> None:
+    index = TantivyIndex(tmp_path, ANALYZER)
+    index.add([LexicalEntry(1, 1, "text", "first", "")])
+    index.commit()
+    index.close()
+    (tmp_path / "meta.json").write_text("{", encoding="utf-8")
+    with pytest.raises(IndexDamagedError) as caught:
+        TantivyIndex(tmp_path, ANALYZER)
+    assert str(tmp_path) in caught.value.message
+    assert "rebuild" in caught.value.remedy
+
+
+def test_an_unused_query_is_empty() -> None:
+    assert not LexicalQuery(())

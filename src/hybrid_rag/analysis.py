@@ -27,6 +27,7 @@ STEMMERS = {
 _CJK = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _TOKEN = re.compile(rf"([{_CJK}]+)|([^\W{_CJK}]+(?:[._\-/@:+'’&]+[^\W{_CJK}]+)*(?:\+\+|\#)?)")
 _JOINER = re.compile(r"[._\-/@:+'’&#]+")
+_PATH = re.compile(r"[^\W_](?:[^/@]*[^\W_])?")  # the pieces of a path or an e-mail address
 _ACCENTS = re.compile(r"(?<!и)[\u0300-\u036f]+|(?<=и)[\u0300-\u0305\u0307-\u036f]+")  # й is a letter of its own
 _INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")  # soft hyphen, zero-width space and joiner, byte order mark
 _PHRASE = re.compile(r'(?<!\w)["“”„«»]([^"“”„«»]+)["“”„«»](?!\w)')  # 27" is inches, no quotation mark
@@ -89,6 +90,8 @@ class Analyzer:
         word = word.replace("’", "'")
         parts = [part for part in _JOINER.split(word) if part]
         out.append(word)
+        if "/" in word or "@" in word:
+            out.extend(piece for piece in _PATH.findall(word) if not piece.isalnum())
         if "-" in word and len(parts) > 1 and (joined := word.replace("-", "")).isalnum():
             out.append(self._stem(joined))
         out.extend(map(self._stem, parts))

@@ -14,9 +14,11 @@ from typing import Protocol
 from hybrid_rag.errors import InputError
 from hybrid_rag.records import KINDS
 
-_SPAN = re.compile(r"^\s*(\d+)\s*([dwmy])\s*$", re.IGNORECASE)
+_SPAN = re.compile(r"(\d{1,9})\s*(d|days?|w|weeks?|m|months?|y|years?)", re.IGNORECASE)
 _DAYS = {"d": 1, "w": 7, "m": 30.44, "y": 365.25}
-_TAG_WORDS = re.compile(r"[(),|]|[^\s(),|]+")
+_LONGEST_SPAN = 182_500.0  # days; more reaches before the first date
+_TAG_WORDS = re.compile(r'"[^"]*"|[()!&|,]|[^\s()!&|,"]+|"')
+_MOST_TAG_WORDS = 200
 
 
 class Filterable(Protocol):
@@ -184,7 +186,7 @@ class _TagExpression:
 
 def _parse_day(value: str, name: str) -> date:
     try:
-        return date.fromisoformat(value[:10])
+        return datetime.fromisoformat(value).date()
     except ValueError:
         raise InputError(f"{name} {value!r} is not a day.", "Write it as YYYY-MM-DD.") from None
 

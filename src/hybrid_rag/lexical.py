@@ -133,7 +133,8 @@ class TantivyIndex:
         return ranked[:k]
 
     def document_frequency(self, term: str) -> int:
-        return self._index.searcher().doc_freq("body", term)
+        searcher = self._index.searcher()
+        return max(searcher.doc_freq(field, term) for field in ("body", "context"))
 
     def close(self) -> None:
         if self._writer is not None:
@@ -187,10 +188,10 @@ class RankBm25Index:
         self.reload()
 
     def reload(self) -> None:
-        corpus = []
-        for entry in sorted(self._source(), key=lambda e: e.number):
-            terms = self._analyzer.terms(entry.text)
-            corpus.append((entry, terms + self._analyzer.terms(entry.context), terms))
+        corpus = [
+            (entry, self._analyzer.terms(entry.text), self._analyzer.terms(entry.context))
+            for entry in sorted(self._source(), key=lambda e: e.number)
+        ]
         self._legs = {kind: _Leg([row for row in corpus if row[0].kind == kind]) for kind in KINDS}
         self._all = _Leg(corpus)
 
@@ -210,13 +211,13 @@ class RankBm25Index:
         scores = leg.scores(query)
         hits = [
             (entry.number, float(score))
-            for entry, words, score in zip(leg.entries, leg.words, scores, strict=True)
-            if score > 0 and (allowed is None or entry.document in allowed) and all(_holds(words, p) for p in query.phrases)
+            for entry, texts, score in zip(leg.entries, leg.texts, scores, strict=True)
+            if score > 0 and (allowed is None or entry.document in allowed) and all(any(_holds(t, p) for t in texts) for p in query.phrases)
         ]
         return sorted(hits, key=lambda hit: (-hit[1], hit[0]))[:k]
 
     def document_frequency(self, term: str) -> int:
-        return sum(term in words for words in self._all.sets)
+        return sum(any(term in words for words in texts) for texts in self._all.texts)
 
     def close(self) -> None:
         self._all = _Leg([])
@@ -228,9 +229,8 @@ class _Leg:
 
     def __init__(self, rows: list[tuple[LexicalEntry, list[str], list[str]]]) -> None:
         self.entries = [entry for entry, _, _ in rows]
-        self.words = [words for _, _, words in rows]
-        self.sets = [set(terms) for _, terms, _ in rows]
-        self._model = _bm25([terms or [""] for _, terms, _ in rows]) if rows else None
+        self.texts = [(body, context) for _, body, context in rows]
+        self._model = _bm25([body + context or [""] for body, context in self.texts]) if rows else None
 
     def scores(self, query: LexicalQuery) -> Iterable[float]:
         if self._model is None:
