@@ -21,7 +21,7 @@ LAYERS: tuple[str, ...] = (
     "embedder_run ingest retrieval browsing answering questions maintenance",
     "parts service",
     "batch conversation doctor watching evaluation langchain_parts langchain_parts.retriever langchain_parts.chain langchain_parts.loaders langchain_parts.embeddings",
-    "hybrid_rag render cli cli.app cli.asking cli.common cli.configuring cli.documents cli.measuring cli.progress cli.serving cli.storing cli.tabular "
+    "hybrid_rag render render_text cli cli.app cli.asking cli.common cli.configuring cli.documents cli.measuring cli.progress cli.serving cli.storing cli.tabular "
     "demo mcp_server web __main__",
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names.split()}

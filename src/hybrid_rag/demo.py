@@ -18,11 +18,12 @@ from hybrid_rag.errors import HybridRagError
 from hybrid_rag.service import Service, open_service
 
 QUESTIONS = (
-    "How long does a full charge of the Auralis Studio headphone last with noise cancelling on?",
+    "How long does the Auralis Studio headphone play with noise cancelling on?",
     "How many days of paid leave does an employee have?",
     "Within how many days can opened headphones be returned?",
-    "What is the fault of claim WC-2024-00318?",
+    "Which product has the SKU HP-2352?",
     "Which products have the highest warranty claims?",
+    "How many warranty claims were rejected?",
     "What is the total order value per month?",
     "Who won the football world cup in 1998?",
 )
