@@ -125,7 +125,9 @@ class _Worker:
                 if self._process is None:
                     return
             elif isinstance(frame, _Gone):
-                yield Failed(self._file.source, ReadError(f"Reading the file crashed its process ({frame.why()}).", "The file is probably damaged."))
+                yield Failed(
+                    self._file.source, ReadError(f"Reading the file crashed its process ({frame.why()}).", "The file is probably damaged.")
+                )
                 self.kill()
                 return
             else:
@@ -137,7 +139,9 @@ class _Worker:
         limit = self._options.limits.max_seconds
         if time.monotonic() - self._alive_at > limit:
             assert self._file is not None
-            yield Failed(self._file.source, ReadError(f"Reading took longer than {limit:g} seconds.", "Raise document_processing.max_seconds."))
+            yield Failed(
+                self._file.source, ReadError(f"Reading took longer than {limit:g} seconds.", "Raise document_processing.max_seconds.")
+            )
             self.kill()
 
     def _next(self) -> Any:
@@ -240,7 +244,9 @@ def read_one(file: FoundFile, options: ReadOptions) -> Iterator[Event]:
     except RecursionError:
         yield Failed(file.source, ReadError("The file is nested too deeply.", "Simplify or split it."))
     except Exception as error:  # a reader's own fault must not harm the other files; it is reported as what it is
-        yield Failed(file.source, ReadError(f"Reading the file failed unexpectedly: {type(error).__name__}: {error}", "Please report this."))
+        yield Failed(
+            file.source, ReadError(f"Reading the file failed unexpectedly: {type(error).__name__}: {error}", "Please report this.")
+        )
 
 
 def _build_table(document: Document, options: ReadOptions) -> tuple[TableCard | None, Path | None]:

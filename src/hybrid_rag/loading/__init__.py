@@ -100,7 +100,9 @@ def load_class(dotted: str) -> Any:
     try:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
-        raise ReadError(f"The loader {dotted!r} cannot be imported: {error}.", f"Run `pip install {module.split('.')[0].replace('_', '-')}`.") from error
+        raise ReadError(
+            f"The loader {dotted!r} cannot be imported: {error}.", f"Run `pip install {module.split('.')[0].replace('_', '-')}`."
+        ) from error
 
 
 def _plugin(path: Path, dotted: str) -> Body:

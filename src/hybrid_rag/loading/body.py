@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from dataclasses import dataclass, field
 from typing import Any
@@ -78,8 +79,19 @@ class BodyBuilder:
         return Body(text="".join(self._parts), blocks=tuple(self._blocks), notices=tuple(self.notices), **found)
 
 
+_C1 = {code: bytes([code]).decode("cp1252", "ignore") or None for code in range(0x80, 0xA0)}
+_TO_MEND = re.compile("[\x80-\x9f\ufeff\ud800-\udfff]")
+
+
 def clean(text: str) -> str:
-    """NFC, unix line ends, no NULs, no lone surrogates, no byte order marks inside."""
+    """Readable text (see :func:`readable`) with unix line ends and without NULs."""
     if not text.isascii():
-        text = unicodedata.normalize("NFC", text.encode("utf-8", "replace").decode("utf-8")).replace("\ufeff", "")
+        text = readable(text)
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+
+
+def readable(text: str) -> str:
+    """NFC, without lone surrogates and byte order marks; Windows-1252 characters that were taken for control codes mended."""
+    if _TO_MEND.search(text):
+        text = text.encode("utf-8", "replace").decode("utf-8").replace("\ufeff", "").translate(_C1)
+    return unicodedata.normalize("NFC", text)

@@ -19,7 +19,27 @@ from hybrid_rag.loading.body import Body, BodyBuilder
 if TYPE_CHECKING:
     from hybrid_rag.loading import Limits
 
-_SKIPPED = frozenset({"del", "moveFrom", "pPr", "rPr", "tblPr", "tcPr", "trPr", "sectPr", "instrText", "delText", "delInstrText", "Fallback", "proofErr", "bookmarkStart", "bookmarkEnd", "commentRangeStart", "commentRangeEnd"})
+_SKIPPED = frozenset(
+    {
+        "del",
+        "moveFrom",
+        "pPr",
+        "rPr",
+        "tblPr",
+        "tcPr",
+        "trPr",
+        "sectPr",
+        "instrText",
+        "delText",
+        "delInstrText",
+        "Fallback",
+        "proofErr",
+        "bookmarkStart",
+        "bookmarkEnd",
+        "commentRangeStart",
+        "commentRangeEnd",
+    }
+)
 _HEADING = re.compile(r"^(?:heading|überschrift|titre|título|titolo|rubrik|kop|otsikko|nagłówek|заголовок)\s*(\d)$", re.IGNORECASE)
 _BREAKS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "softHyphen": "", "ptab": "\t"}
 
@@ -46,7 +66,11 @@ def _second_try(path: Path, first: Exception) -> Body:
     builder = BodyBuilder()
     for paragraph in re.split(r"\n\s*\n", text):
         builder.add(paragraph)
-    builder.notice("The file is damaged; its plain text was read without headings and tables.", "Open it in its program and save it again.", partial=True)
+    builder.notice(
+        "The file is damaged; its plain text was read without headings and tables.",
+        "Open it in its program and save it again.",
+        partial=True,
+    )
     return builder.body()
 
 

@@ -15,7 +15,26 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 SAMPLE = 256 * 1024
-LATIN = frozenset({"cp1250", "cp1252", "cp1254", "cp1257", "latin_1", "iso8859_15", "iso8859_9", "mac_roman", "iso8859_1", "cp1258", "cp437", "cp850", "hp_roman8", "mac_iceland", "cp775", "cp858"})
+LATIN = frozenset(
+    {
+        "cp1250",
+        "cp1252",
+        "cp1254",
+        "cp1257",
+        "latin_1",
+        "iso8859_15",
+        "iso8859_9",
+        "mac_roman",
+        "iso8859_1",
+        "cp1258",
+        "cp437",
+        "cp850",
+        "hp_roman8",
+        "mac_iceland",
+        "cp775",
+        "cp858",
+    }
+)
 
 
 def detect(sample: bytes, *, whole: bool) -> str:
@@ -99,3 +118,8 @@ def _guess(sample: bytes) -> str:
     except LookupError:
         return "cp1252"
     return name
+
+
+def shown(encoding: str) -> str:
+    """The name of an encoding for people."""
+    return encoding.removesuffix("-sig").replace("_", "-")

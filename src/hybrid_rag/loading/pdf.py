@@ -25,7 +25,40 @@ SHOWN_PAGES = 10
 _BROKEN = re.compile(r"(\w+)[-\u00ad\u2010\ufffe]\n(\w+)")
 _WORDS = re.compile(r"[^\W\d_]{2,}")
 # Words that are written with a hyphen far more often than not when one of these comes first.
-_COMPOUND_FIRST = frozenset(["all", "anti", "co", "cross", "ex", "full", "half", "high", "long", "low", "mid", "multi", "non", "on", "off", "post", "pre", "price", "real", "self", "short", "so", "so-called", "state", "third", "time", "two", "three", "user", "well"])
+_COMPOUND_FIRST = frozenset(
+    [
+        "all",
+        "anti",
+        "co",
+        "cross",
+        "ex",
+        "full",
+        "half",
+        "high",
+        "long",
+        "low",
+        "mid",
+        "multi",
+        "non",
+        "on",
+        "off",
+        "post",
+        "pre",
+        "price",
+        "real",
+        "self",
+        "short",
+        "so",
+        "so-called",
+        "state",
+        "third",
+        "time",
+        "two",
+        "three",
+        "user",
+        "well",
+    ]
+)
 
 
 @dataclass
@@ -52,7 +85,9 @@ def read(path: Path, limits: Limits) -> Body:
         label = pages.labels[index] if index < len(pages.labels) else None
         _add_page(builder, join_broken(text, vocabulary, hyphened), index + 1, label, by_page.get(index, ()))
     if pages.total > len(texts):
-        builder.notice(f"Only the first {len(texts)} of {pages.total} pages were read.", "Raise document_processing.max_pages.", partial=True)
+        builder.notice(
+            f"Only the first {len(texts)} of {pages.total} pages were read.", "Raise document_processing.max_pages.", partial=True
+        )
     return builder.body(title=pages.title, pages=pages.total)
 
 
@@ -149,7 +184,11 @@ def _by_pdfium(path: Path, limits: Limits) -> _Pages:
 
 def _title(document: Any) -> str:
     title = str(document.get_metadata_dict().get("Title") or "").strip()
-    junk = not title or title.lower().startswith(("untitled", "microsoft word", "(anonymous)", "unspecified")) or re.search(r"\.\w{2,4}$", title)
+    junk = (
+        not title
+        or title.lower().startswith(("untitled", "microsoft word", "(anonymous)", "unspecified"))
+        or re.search(r"\.\w{2,4}$", title)
+    )
     return "" if junk else " ".join(title.split())
 
 
@@ -198,7 +237,13 @@ def _ocr_missing(path: Path, texts: list[str], limits: Limits, builder: BodyBuil
         builder.notice(f"{len(empty) - len(still)} pages without text were read by OCR ({_numbers(empty)}).")
         empty = still
     if empty:
-        remedy = "Set document_processing.ocr to true with tesseract installed." if not limits.ocr else "Install tesseract." if not shutil.which("tesseract") else ""
+        remedy = (
+            "Set document_processing.ocr to true with tesseract installed."
+            if not limits.ocr
+            else "Install tesseract."
+            if not shutil.which("tesseract")
+            else ""
+        )
         builder.notice(f"{len(empty)} of {len(texts)} pages have no text ({_numbers(empty)}).", remedy, partial=True)
 
 

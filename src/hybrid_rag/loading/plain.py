@@ -22,5 +22,7 @@ def read(path: Path, limits: Limits) -> Body:
     for paragraph in _PARAGRAPHS.split(text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n\n")):
         builder.add(paragraph)
     if "\ufffd" in text:
-        builder.notice(f"{text.count(chr(0xFFFD))} bytes are not valid {encoding} and were replaced.", "Save the file as UTF-8.", partial=True)
+        builder.notice(
+            f"{text.count(chr(0xFFFD))} bytes are not valid {encoding} and were replaced.", "Save the file as UTF-8.", partial=True
+        )
     return builder.body(encoding=encoding)

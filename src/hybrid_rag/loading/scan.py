@@ -35,9 +35,7 @@ class Scan:
     unreadable: tuple[str, ...] = ()  # folders ("a/b/"): nothing is known of what is in them
 
 
-def scan(
-    root: Path, *, exclude: Sequence[str] = (), loaders: Mapping[str, str] | None = None, below: Iterable[Path] | None = None
-) -> Scan:
+def scan(root: Path, *, exclude: Sequence[str] = (), loaders: Mapping[str, str] | None = None, below: Iterable[Path] | None = None) -> Scan:
     """Walk ``root``, or only the parts ``below`` it. Raises DataError when the folder is missing or cannot be listed."""
     if not root.is_dir():
         raise DataError(f"The data folder {root} does not exist or is no folder.", "Set data.directory, or mount the drive it is on.")

@@ -1,188 +1,208 @@
-"""CSV and TSV as a stream of records: encoding and dialect found, nothing dropped, nothing invented."""
+"""CSV and TSV as a stream of records: encoding, dialect and header found, nothing dropped, nothing invented."""
 
 from __future__ import annotations
 
-import csv
-import sys
-import unicodedata
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid_rag.loading.body import Body
-from hybrid_rag.loading.encoding import detect_file, open_text
+from hybrid_rag.loading.csv_records import records
+from hybrid_rag.loading.dialect import Dialect, find_dialect
+from hybrid_rag.loading.encoding import detect_file, open_text, shown
 from hybrid_rag.records import Notice, RowStream
 
 if TYPE_CHECKING:
     from hybrid_rag.loading import Limits
 
 DIALECT_SAMPLE = 64 * 1024  # characters
-_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "blank", ":": "colon"}
+HEADER_SAMPLE = 100  # records looked at to find the header
+LONGEST_PREAMBLE = 25  # records that may stand above the header
 SHOWN_ROWS = 5  # record numbers named in a notice
-
-csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
-
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """How the file is written. ``escape``: the character that escapes a quote, "" when quotes are doubled."""
-
-    delimiter: str = ","
-    quote: str = '"'
-    escape: str = ""
-
-    def describe(self) -> str:
-        name = _NAMES.get(self.delimiter, repr(self.delimiter)) if self.delimiter else "none (one column)"
-        quote = f", quote {self.quote}" if self.quote else ", no quotes"
-        return f"delimiter {name}{quote}{', escape ' + self.escape if self.escape else ''}"
+_NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*%?")
+_MEASURE = re.compile(r"[-+]?\d+\.\d{3,}|\d{4}-\d\d-\d\d.*|\d{1,2}[/.]\d{1,2}[/.]\d{4}.*")  # never the name of a column
 
 
 def read(path: Path, limits: Limits) -> Body:
-    """Open a table file. The whole file is passed once, to count its records and find ragged ones."""
+    """Open a table file. The whole file is passed once, to find ragged records, before it is streamed."""
     encoding = detect_file(path)
     with open_text(path, encoding) as file:
         sample = file.read(DIALECT_SAMPLE).replace("\0", "")
-    dialect = find_dialect(sample, complete=path.stat().st_size <= DIALECT_SAMPLE, tabs=path.suffix.lower() in (".tsv", ".tab"))
-    records = _records(path, encoding, dialect)
-    first = next(iter(records), None)
-    if first is None:
-        return Body(rows=RowStream((), lambda: ()), encoding=_shown(encoding), dialect=dialect.describe(), notices=(Notice("The file is empty."),))
-    header, notices = make_header(first)
-    notices += _survey(path, encoding, dialect, len(header))
-    stream = RowStream(header, lambda: _skip_first(_records(path, encoding, dialect)))
-    return Body(rows=stream, encoding=_shown(encoding), dialect=dialect.describe(), notices=notices)
+    dialect = find_dialect(sample, complete=len(sample) < DIALECT_SAMPLE, tabs=path.suffix.lower() in (".tsv", ".tab"))
+    first = list(islice(records(path, encoding, dialect), HEADER_SAMPLE))
+    if not first:
+        rows = RowStream((), lambda: ())
+        return Body(rows=rows, encoding=shown(encoding), dialect=dialect.describe(), notices=(Notice("The file has no records."),))
+    above = find_header(first)
+    named = above >= 0
+    cells = first[above] if named else [""] * len(first[0])
+    survey = _survey(_below(path, encoding, dialect, len(cells), max(above + 1, 0), found := _Found()), cells)
+    width = survey.width
+    header, notices = make_header(cells[:width], named=named)
+    preamble = [" ".join(cell for cell in row if cell.strip()) for row in first[: max(above, 0)]]
+    if preamble:
+        notices = (Notice(f"{len(preamble)} lines stand above the header; they are kept in the table's card."), *notices)
+    rows = RowStream(header, lambda: _trimmed(_below(path, encoding, dialect, len(cells), max(above + 1, 0)), width))
+    return Body(
+        rows=rows,
+        encoding=shown(encoding),
+        dialect=dialect.describe(),
+        metadata={"above": "\n".join(preamble)} if preamble else {},
+        notices=(*notices, *survey.notices(), *found.notices()),
+    )
 
 
-def find_dialect(sample: str, *, complete: bool, tabs: bool = False) -> Dialect:
-    """The dialect of a sample of the file, by consistency of the records that it gives."""
-    lines = sample.splitlines()
-    sample = "\n".join(lines if complete or len(lines) < 2 else lines[:-1])
-    counts = {d: sample.count(d) for d in ",;\t|"}
-    if tabs and counts["\t"]:
-        return Dialect("\t", '"', _escape(sample))
-    if not any(counts.values()):
-        return Dialect(",", '"')
-    scored = [(_consistency(sample, d), d) for d in ",;\t|" if counts[d]]
-    best, delimiter = max(scored, key=lambda item: (item[0], counts[item[1]]))
-    if best >= 0.9:
-        return Dialect(delimiter, '"', _escape(sample))
-    return _clever(sample) or Dialect(delimiter, '"', _escape(sample))
+@dataclass
+class _Found:
+    """What the reader of records had to repair."""
+
+    repaired: int = 0
+
+    def __call__(self) -> None:
+        self.repaired += 1
+
+    def notices(self) -> tuple[Notice, ...]:
+        if not self.repaired:
+            return ()
+        return (Notice(f"{self.repaired} records hold a quote that is not closed; they were read as single records."),)
 
 
-def _consistency(sample: str, delimiter: str) -> float:
-    """Share of records that have as many cells as most have; 0 when that is one cell."""
-    from collections import Counter
-
-    widths: Counter[int] = Counter()
-    for row in csv.reader(sample.splitlines(keepends=True), delimiter=delimiter, doublequote=True, strict=False):
-        if row:
-            widths[len(row)] += 1
-    if not widths:
-        return 0.0
-    width, n = widths.most_common(1)[0]
-    return n / sum(widths.values()) if width > 1 else 0.0
+def _below(path: Path, encoding: str, dialect: Dialect, width: int, above: int, found: _Found | None = None) -> Iterator[list[str]]:
+    """The records below the header."""
+    stream = records(path, encoding, dialect, width=width, repaired=found)
+    next(islice(stream, above, above), None)
+    return stream
 
 
-def _clever(sample: str) -> Dialect | None:
-    """clevercsv's judgement for the files where counting is not clear."""
-    import clevercsv
-
-    try:
-        found = clevercsv.Detector().detect(sample[:DIALECT_SAMPLE // 4], verbose=False)
-    except (clevercsv.Error, ValueError, IndexError, RecursionError):
-        return None
-    if found is None or not found.delimiter or found.delimiter.isalnum():
-        return None
-    return Dialect(found.delimiter, found.quotechar or '"', found.escapechar or _escape(sample))
+def _trimmed(stream: Iterator[list[str]], width: int) -> Iterator[list[str]]:
+    """Records without empty cells beyond the header."""
+    for row in stream:
+        while len(row) > width and not row[-1].strip():
+            row.pop()
+        yield row
 
 
-def _escape(sample: str) -> str:
-    """A backslash, when the file escapes quotes by it: \\" inside quoted cells, and more often than not before a quote."""
-    return "\\" if sample.count('\\"') and sample.count('\\"') * 2 > sample.count('""') and not sample.count('\\",') else ""
+def find_header(first: Sequence[list[str]]) -> int:
+    """The position of the header among the first records: 0, more below a preamble, -1 when there is none.
+
+    A preamble is recognised when most records are as wide as the header and the ones above it hold at most half as
+    many cells. There is no header when the first record has cells that are no names (decimals, dates) in columns of such.
+    """
+    extents = [_extent(row) for row in first]
+    width, n = max(Counter(extents).items(), key=lambda item: (item[1], item[0]))
+    if (
+        len(first) > 2
+        and width >= 2
+        and n >= 0.5 * (len(first) - LONGEST_PREAMBLE if len(first) > 2 * LONGEST_PREAMBLE else len(first) - 3)
+    ):
+        for at, row in enumerate(first[: LONGEST_PREAMBLE + 1]):
+            filled = sum(1 for cell in row if cell.strip())
+            if extents[at] >= width and filled >= max(2, 0.6 * width):
+                if at and not any(_NUMBER.fullmatch(cell.strip()) for cell in row):
+                    return at
+                break
+            if filled > max(1, width // 2):
+                break
+    return -1 if _is_data(first) else 0
 
 
-def _records(path: Path, encoding: str, dialect: Dialect) -> Iterator[list[str]]:
-    """Records as lists of cells; blank lines are no records."""
-    with open_text(path, encoding) as file:
-        lines: Iterable[str] = (line.replace("\0", "") for line in file)
-        reader = csv.reader(
-            lines,
-            delimiter=dialect.delimiter or ",",
-            quotechar=dialect.quote or None,
-            quoting=csv.QUOTE_MINIMAL if dialect.quote else csv.QUOTE_NONE,
-            doublequote=True,
-            escapechar=dialect.escape or None,
-            strict=False,
-        )
-        for row in reader:
-            if row and not (len(row) == 1 and not row[0].strip()):
-                yield [_cell(cell) for cell in row]
+def _is_data(first: Sequence[list[str]]) -> bool:
+    """Whether the first record is a record like those below it."""
+    head, rest = first[0], [row for row in first[1:] if len(row) == len(first[0])]
+    if not rest:
+        return False
+    if all(_NUMBER.fullmatch(cell.strip()) for cell in head if cell.strip()) and len(set(head)) < len(head):
+        return all(_NUMBER.fullmatch(cell.strip()) for cell in rest[0] if cell.strip())
+    for i, cell in enumerate(head):
+        if _MEASURE.fullmatch(cell.strip()):
+            alike = sum(1 for row in rest if _MEASURE.fullmatch(row[i].strip()) or not row[i].strip() or _NUMBER.fullmatch(row[i].strip()))
+            same_kind = sum(1 for row in rest if _MEASURE.fullmatch(row[i].strip()))
+            if alike >= 0.9 * len(rest) and same_kind >= 0.5 * len(rest):
+                return True
+    return False
 
 
-def _cell(cell: str) -> str:
-    if cell.isascii():
-        return cell
-    return unicodedata.normalize("NFC", cell.encode("utf-8", "replace").decode("utf-8")).lstrip("\ufeff")
+def _extent(row: Sequence[str]) -> int:
+    """Cells up to the last that is filled."""
+    return max((i for i, cell in enumerate(row, start=1) if cell.strip()), default=0)
 
 
-def _skip_first(records: Iterator[list[str]]) -> Iterator[list[str]]:
-    next(records, None)
-    return records
-
-
-def make_header(first: list[str]) -> tuple[tuple[str, ...], tuple[Notice, ...]]:
+def make_header(first: Sequence[str], *, named: bool = True) -> tuple[tuple[str, ...], tuple[Notice, ...]]:
     """Unique, non-empty column names from the first record; what had to be changed is said."""
-    seen: dict[str, int] = {}
+    seen: set[str] = set()
     out: list[str] = []
     empty, doubled = 0, []
     for i, cell in enumerate(first, start=1):
-        name = " ".join(cell.split())
-        if not name:
+        base = " ".join(cell.split())
+        if not base:
             empty += 1
-            name = f"column_{i}"
-        base, n = name, 1
+            base = f"column_{i}"
+        name, n = base, 1
         while name.casefold() in seen:
             n += 1
             name = f"{base}_{n}"
         if n > 1:
             doubled.append(base)
-        seen[name.casefold()] = i
+        seen.add(name.casefold())
         out.append(name)
     notices = []
-    if empty:
+    if not named:
+        notices.append(Notice("The first record holds values, not names; it was taken as a record and columns are named by position."))
+    elif empty:
         notices.append(Notice(f"{empty} columns have no name and were named by their position."))
     if doubled:
         notices.append(Notice(f"The column name {doubled[0]!r} occurs more than once; numbers were added."))
     return tuple(out), tuple(notices)
 
 
-def _survey(path: Path, encoding: str, dialect: Dialect, width: int) -> tuple[Notice, ...]:
-    """Which records are longer or shorter than the header, and whether bytes were undecodable."""
-    long: list[int] = []
-    short: list[int] = []
-    n_long = n_short = 0
-    for number, row in enumerate(_records(path, encoding, dialect)):
-        if len(row) > width:
-            n_long += 1
-            long[SHOWN_ROWS:] = []
-            long.append(number)
-        elif len(row) < width:
-            n_short += 1
-            short[SHOWN_ROWS:] = []
-            short.append(number)
-    out = []
-    if n_long:
-        out.append(Notice(f"{n_long} records have more cells than the header; the extra cells were kept ({_named(long, n_long)})."))
-    if n_short:
-        out.append(Notice(f"{n_short} records have fewer cells than the header ({_named(short, n_short)})."))
-    return tuple(out)
+@dataclass
+class _Survey:
+    """The widths of a table's records."""
+
+    width: int  # of the header, without unnamed columns at its end that are empty throughout
+    long: list[int] = field(default_factory=list)
+    short: list[int] = field(default_factory=list)
+    n_long: int = 0
+    n_short: int = 0
+
+    def notices(self) -> Iterator[Notice]:
+        if self.n_long:
+            yield Notice(f"{_count(self.n_long)} more cells than the header; the extra cells were kept ({_named(self.long, self.n_long)}).")
+        if self.n_short:
+            yield Notice(f"{_count(self.n_short)} fewer cells than the header ({_named(self.short, self.n_short)}).")
+
+
+def _survey(stream: Iterator[list[str]], header: Sequence[str]) -> _Survey:
+    """Pass over all records below the header."""
+    full = len(header)
+    named = _extent(header)
+    out = _Survey(width=named or full)
+    for number, row in enumerate(stream, start=1):
+        length = len(row)
+        if length == full == out.width:
+            continue
+        extent = _extent(row)
+        if out.width < extent <= full:
+            out.width = extent
+        if extent > full:
+            out.n_long += 1
+            if len(out.long) < SHOWN_ROWS:
+                out.long.append(number)
+        elif length < named:
+            out.n_short += 1
+            if len(out.short) < SHOWN_ROWS:
+                out.short.append(number)
+    return out
+
+
+def _count(n: int) -> str:
+    return "1 record has" if n == 1 else f"{n} records have"
 
 
 def _named(numbers: list[int], total: int) -> str:
-    shown = ", ".join(map(str, numbers[:SHOWN_ROWS]))
-    return f"row {shown}" if total == 1 else f"rows {shown}{' …' if total > SHOWN_ROWS else ''}"
-
-
-def _shown(encoding: str) -> str:
-    return encoding.removesuffix("-sig").replace("_", "-")
+    shown_numbers = ", ".join(map(str, numbers))
+    return f"row {shown_numbers}" if total == 1 else f"rows {shown_numbers}{' …' if total > len(numbers) else ''}"
