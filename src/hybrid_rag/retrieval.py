@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import OrderedDict
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 LONGEST_QUERY = 10_000  # characters; more is no query
 RECENCY_SHARE = 0.5  # of the score that age can take away
 QUERY_VECTORS = 512  # query vectors kept
+OTHERS_EVIDENCE = 0.4  # of a kind that does not hold the identifier asked for, while the other does
+_IDENTIFIER = re.compile(r"(?=.*\d)(?=.*[^\W\d_])[\w./:-]{4,}")
 PHRASE_HITS = 10_000  # chunks looked at for holding a quoted phrase
 
 
@@ -71,6 +74,7 @@ class _Query:
     notes: list[str] = field(default_factory=list)
     milliseconds: dict[str, float] = field(default_factory=dict)
     evidence: dict[str, float] = field(default_factory=dict)
+    exact: dict[str, list[int]] = field(default_factory=dict)  # by kind: chunks that hold every identifier of the query
 
 
 class Retriever:
@@ -213,6 +217,8 @@ class Retriever:
         if not self.options.separate:
             return pools["all"]
         strengths = self._strengths(pools)
+        if query.exact:
+            strengths = {kind: 1.0 if kind in query.exact else OTHERS_EVIDENCE * s for kind, s in strengths.items()}
         query.evidence = strengths
         weights = {"table": self.options.csv_weight, "text": self.options.text_weight}
         order = places(strengths, weights, {kind: len(pool) for kind, pool in pools.items()}, sum(map(len, pools.values())))
@@ -231,9 +237,21 @@ class Retriever:
         found = self._collect(kind, lexical, dense)
         weight = self.options.dense_weight if query.mode == "hybrid" else 1.0 if query.mode == "dense" else 0.0
         fused = fuse([[n for n, _ in lexical], [n for n, _ in dense]], [1.0 - weight, weight], k=self.options.rrf_k)
+        if query.mode == "hybrid" and (exact := self._exact(query, kind)):
+            query.exact[kind or "all"] = exact
+            fused.sort(key=lambda item: item[0] not in exact)  # stable: an exact identifier first
         for rank, (number, score) in enumerate(fused, start=1):
             found[number].scores["rrf"], found[number].ranks["rrf"] = score, rank
         return [found[number] for number, _ in fused]
+
+    def _exact(self, query: _Query, kind: Kind | None) -> list[int]:
+        """Chunks that hold every identifier of the query (WC-2024-00318), when they are few."""
+        wanted = [term for term, _ in query.terms.terms if _IDENTIFIER.fullmatch(term)]
+        if not wanted:
+            return []
+        must = LexicalQuery(tuple((term, 1.0) for term in wanted), tuple((term,) for term in wanted))
+        found = self.index.lexical.search(must, k=self.options.candidates, kind=kind, documents=query.documents)
+        return [number for number, _ in found] if len(found) < self.options.candidates else []
 
     def _legs(self, query: _Query, kind: Kind | None, keyword_k: int, dense_k: int) -> tuple[list[tuple[int, float]], list[tuple[int, float]]]:
         started = time.perf_counter()
