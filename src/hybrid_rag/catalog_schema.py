@@ -152,6 +152,7 @@ def card_from_json(text: str, source: str) -> TableCard:
         columns=columns,
         joins=tuple(TableJoin(**j) for j in data["joins"]),
         notices=tuple(Notice(**n) for n in data["notices"]),
+        total_rows=tuple(data.get("total_rows", ())),
     )
 
 

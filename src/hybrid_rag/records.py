@@ -422,6 +422,7 @@ class TableColumn:
     values: tuple[str, ...] = ()  # all distinct values when they are few
     is_key: bool = False  # unique and without gaps: a likely identifier
     description: str = ""
+    unit: str = ""  # written behind or before nearly all numbers ("tonne", "$", "%")
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -450,6 +451,7 @@ class TableCard:
     columns: tuple[TableColumn, ...]
     joins: tuple[TableJoin, ...] = ()
     notices: tuple[Notice, ...] = ()
+    total_rows: tuple[int, ...] = ()  # records that add the others up; left out of calculations
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

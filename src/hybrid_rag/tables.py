@@ -1,78 +1,54 @@
 """Table files to typed columns: one Parquet file a table, with the record number and the values as written beside the typed.
 
-The types are found over all rows by DuckDB; memory stays flat. Identifiers with leading zeros stay text.
+Records stream into DuckDB, whose memory is bounded; the types are decided over all rows (see :mod:`hybrid_rag.table_types`).
 """
 
 from __future__ import annotations
 
-import csv
 import os
 import re
 import tempfile
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid_rag.errors import TableError
 from hybrid_rag.records import Notice, RowStream, TableCard, TableColumn
+from hybrid_rag.table_types import DAY_MONTH_UNSURE, LEADING_ZERO, NO_VALUE, Reader, candidates, quoted, spared
 
 if TYPE_CHECKING:
     import duckdb
 
 ROW = "_row"  # record number, from 1
 RAW = "_as_written"  # suffix of the column that holds a typed column's cells as written
-MISSING = "\x1fmissing\x1f"  # a cell that the record does not have; an empty cell is ''
-LINE_END = "\x1e"  # stands for a line end inside a cell while the cells pass through the plain CSV
-TYPED_SHARE = 0.95  # of the filled cells that must be of a type
 FEW_VALUES = 40  # distinct values up to which all are listed in the card
+LONGEST_LISTED = 200  # characters of a listed value
+BATCH_CELLS = 200_000  # cells that wait in Python
+LIST_CELLS = 20_000  # batches up to this size are handed over as lists, without NumPy
 BUILD_MEMORY = "256MB"
-NO_VALUE = ("", "-", "–", "—", "n/a", "na", "null", "none", "nan", "?", "…", "...")
-
-_AS_WRITTEN = "replace({x}, chr(30), chr(10))"  # line ends put back
-
-_INTEGER = r"[-+−]?(?:0|[1-9]\d{0,17}|[1-9]\d{0,2}(?:,\d{3})+)"
-_DECIMAL = r"\(?[-+−]?\s?[$€£¥]?\s?[-+−]?(?:\d{1,3}(?:,\d{3})+|\d{1,15})(?:\.\d+)?\s?(?:%|€|\$|£|¥|USD|EUR|GBP)?\)?"
-_EUROPEAN = r"[-+−]?[€]?\s?(?:\d{1,3}(?:\.\d{3})+|\d{1,15})(?:,\d{1,4})?\s?(?:%|€|EUR)?"
-_LEADING_ZERO = r"[-+]?0\d+"
-
-_DATES: tuple[tuple[str, str], ...] = (  # (pattern, strptime formats of DuckDB)
-    (r"\d{4}-\d{1,2}-\d{1,2}", "%Y-%m-%d"),
-    (r"\d{4}/\d{1,2}/\d{1,2}", "%Y/%m/%d"),
-    (r"\d{1,2}\.\d{1,2}\.\d{4}", "%d.%m.%Y"),
-    (r"\d{1,2}/\d{1,2}/\d{4}", "%m/%d/%Y"),
-    (r"\d{1,2}/\d{1,2}/\d{4}", "%d/%m/%Y"),
-    (r"[A-Za-z]{3,9} \d{1,2}, \d{4}", "%B %d, %Y"),
-    (r"[A-Za-z]{3} \d{1,2}, \d{4}", "%b %d, %Y"),
-    (r"\d{1,2} [A-Za-z]{3,9} \d{4}", "%d %B %Y"),
-    (r"\d{1,2} [A-Za-z]{3} \d{4}", "%d %b %Y"),
-)
-_TIMES: tuple[tuple[str, str], ...] = (
-    (r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(?:\.\d+)?Z?", ""),
-    (r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}", ""),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Typed:
-    """How a column is read: its type and the SQL that turns the written cell (``{x}``) into a value or NULL."""
-
-    type: Any
-    sql: str
+SAMPLE_ROWS = 1000
+SCANNED_CELLS = 400_000  # cells that one statement looks at, so that wide and long tables stay within memory
+TOTAL_TOLERANCE = 0.005
+_TOTAL = re.compile(r"(grand |sub-?)?totals?\b|sum\b|overall\b|all\b", re.IGNORECASE)
 
 
 def build(rows: RowStream, target: Path, *, source: str) -> TableCard:
-    """Write the columnar file of a table, atomically, and describe it. Raises TableError."""
+    """Write the columnar file of a table, atomically, and describe it. Raises TableError.
+
+    Columns of the file: ``_row``, then each column typed, with ``<name>_as_written`` beside it unless it is text. A cell
+    that the record does not have is NULL, an empty one is ''.
+    """
     import duckdb
 
     names = sql_names(rows.header)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix="build-") as folder:
-        plain, partial = Path(folder) / "cells.csv", Path(folder) / "table.parquet"
-        extra = _write_plain(rows, plain, len(names))
-        connection = duckdb.connect(":memory:", config={"memory_limit": BUILD_MEMORY, "threads": 1, "temp_directory": folder})
+        partial = Path(folder) / "table.parquet"
+        config = {"memory_limit": BUILD_MEMORY, "threads": 1, "temp_directory": folder, "preserve_insertion_order": True}
+        connection = duckdb.connect(":memory:", config=config)
         try:
-            card = _build(connection, names, rows.header, plain, partial, source, extra)
+            card = _Build(connection, names, rows, source).write(partial)
         except duckdb.Error as error:
             raise TableError(f"The table {source} could not be made: {str(error)[:300]}") from error
         finally:
@@ -84,13 +60,15 @@ def build(rows: RowStream, target: Path, *, source: str) -> TableCard:
 def sql_names(labels: Sequence[str]) -> list[str]:
     """Names for SQL: lower case, words joined by underscores, unique, never a number or a name of our own."""
     out: list[str] = []
+    taken = {ROW}
     for i, label in enumerate(labels, start=1):
         name = sql_name(label) or f"column_{i}"
         base, n = name, 1
-        while name in out or name == ROW or f"{name}{RAW}" in out:
+        while name in taken or name + RAW in taken or name.removesuffix(RAW) in taken:
             n += 1
             name = f"{base}_{n}"
         out.append(name)
+        taken.add(name)
     return out
 
 
@@ -100,102 +78,166 @@ def sql_name(label: str) -> str:
     return f"c_{name}" if name[:1].isdigit() else name
 
 
-def _write_plain(rows: RowStream, path: Path, width: int) -> int:
-    """The cells in one plain CSV, record number first; returns how many records have extra cells."""
-    extra = 0
-    missing = [MISSING] * width
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        write = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow
-        for number, cells in enumerate(rows.open(), start=1):
-            extra += len(cells) > width
-            cells = [cell.replace("\r\n", LINE_END).replace("\n", LINE_END).replace("\r", LINE_END) for cell in cells]
-            write([number, *cells[:width], *missing[len(cells) :]])
-    return extra
+def q(name: str) -> str:
+    """An identifier of SQL."""
+    return '"' + name.replace('"', '""') + '"'
 
 
-def _build(
-    db: duckdb.DuckDBPyConnection, names: list[str], labels: Sequence[str], plain: Path, partial: Path, source: str, extra: int
-) -> TableCard:
-    columns = ", ".join(f"'{name}': 'VARCHAR'" for name in (ROW, *names))
-    db.execute(
-        f"CREATE VIEW cells AS SELECT * FROM read_csv(?, header=false, auto_detect=false, delim=',', quote='\"', escape='\"', "
-        f"nullstr='{MISSING}', columns={{{columns}}}, max_line_size=100000000, new_line='\\n', strict_mode=true)".replace("?", _text(str(plain)))
-    )
-    typed = [_find_type(db, name) for name in names]
-    selected = [f'"{ROW}"::BIGINT AS "{ROW}"']
-    for name, how in zip(names, typed, strict=True):
-        selected.append(f"{how.sql.format(x=_q(name))} AS {_q(name)}")
-        if how.type != "text":
-            selected.append(f"{_AS_WRITTEN.format(x=_q(name))} AS {_q(name + RAW)}")
-    db.execute(f"COPY (SELECT {', '.join(selected)} FROM cells) TO {_text(str(partial))} (FORMAT parquet, COMPRESSION zstd)")
-    db.execute(f"CREATE VIEW done AS SELECT * FROM read_parquet({_text(str(partial))})")
-    count = db.execute("SELECT count(*) FROM done").fetchone()[0]
-    described = tuple(_describe(db, name, label, how.type, count) for name, label, how in zip(names, labels, typed, strict=True))
-    notices = (Notice(f"{extra} records have cells beyond the header; they are in the text, not in the table."),) if extra else ()
-    stem = source.rpartition("/")[2].rpartition(".")[0] or source
-    return TableCard(name=sql_name(stem) or "table", source=source, rows=count, columns=described, notices=notices)
+class _Build:
+    """One table on its way into its file."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, names: list[str], rows: RowStream, source: str) -> None:
+        self._db, self._names, self._rows, self._source = connection, names, rows, source
+        self._count = self._extra = 0
+
+    def write(self, target: Path) -> TableCard:
+        self._load()
+        readers = self._readers()
+        selected = [q(ROW)]
+        for name, reader in zip(self._names, readers, strict=True):
+            if reader is None:
+                selected.append(q(name))
+            else:
+                selected += [f"{reader.value(_trimmed(name))} AS {q(name)}", f"{q(name)} AS {q(name + RAW)}"]
+        self._db.execute(f"COPY (SELECT {', '.join(selected)} FROM cells ORDER BY {q(ROW)}) TO {quoted(str(target))} (FORMAT parquet, COMPRESSION zstd)")
+        self._db.execute(f"DROP TABLE cells; CREATE VIEW done AS SELECT * FROM read_parquet({quoted(str(target))})")
+        columns = tuple(self._described(readers))
+        notices = list(self._notices(readers))
+        stem = self._source.rpartition("/")[2].rpartition(".")[0] or self._source
+        totals = self._total_rows(columns)
+        return TableCard(sql_name(stem) or "table", self._source, self._count, columns, notices=tuple(notices), total_rows=totals)
+
+    # ------------------------------------------------------------ loading
+
+    def _load(self) -> None:
+        columns = ", ".join(f"{q(name)} VARCHAR" for name in self._names)
+        self._db.execute(f"CREATE TABLE cells ({q(ROW)} BIGINT, {columns})")
+        width = len(self._names)
+        for batch in _batches(self._rows.open(), max(1, BATCH_CELLS // (width + 1))):
+            self._extra += sum(len(cells) > width for cells in batch)
+            padded = [cells[:width] + [None] * (width - len(cells)) for cells in batch]
+            numbers = range(self._count + 1, self._count + len(batch) + 1)
+            self._insert([list(numbers), *map(list, zip(*padded, strict=True))])
+            self._count += len(batch)
+
+    def _insert(self, columns: list[list[Any]]) -> None:
+        if len(columns) * len(columns[0]) <= LIST_CELLS:
+            unnested = ", ".join(f"unnest(?::{'BIGINT' if i == 0 else 'VARCHAR'}[])" for i in range(len(columns)))
+            self._db.execute(f"INSERT INTO cells SELECT {unnested}", columns)
+            return
+        import numpy as np
+
+        batch = {f"c{i}": np.array(cells, dtype=np.int64 if i == 0 else object) for i, cells in enumerate(columns)}
+        self._db.register("batch", batch)
+        self._db.execute("INSERT INTO cells SELECT * FROM batch")
+        self._db.unregister("batch")
+
+    # ------------------------------------------------------------ types
+
+    def _readers(self) -> list[Reader | None]:
+        """The reader of each column; None for text."""
+        samples = self._samples()
+        tried = [candidates(sample) for sample in samples]
+        out: list[Reader | None] = []
+        for some in self._by_scan(list(zip(self._names, tried, strict=True))):
+            out += self._decided(some)
+        return out
+
+    def _samples(self) -> list[list[str]]:
+        rows = self._db.execute(f"SELECT {', '.join(map(q, self._names))} FROM cells USING SAMPLE reservoir({SAMPLE_ROWS} ROWS) REPEATABLE (7)").fetchall()
+        columns = list(zip(*rows, strict=True)) or [()] * len(self._names)
+        return [[cell.strip() for cell in column if cell is not None and cell.strip().lower() not in NO_VALUE] for column in columns]
+
+    def _decided(self, columns: list[tuple[str, list[Reader]]]) -> list[Reader | None]:
+        counts = []
+        for name, readers in columns:
+            if readers:
+                x = _trimmed(name)
+                counts.append(f"count(*) FILTER (WHERE {_filled(name)})")
+                counts.append(f"count(*) FILTER (WHERE regexp_full_match({x}, {quoted(LEADING_ZERO)}))")
+                counts += [f"count({reader.value(x)})" for reader in readers]
+        found = iter(self._db.execute(f"SELECT {', '.join(counts)} FROM cells").fetchone() if counts else ())
+        out: list[Reader | None] = []
+        for _, readers in columns:
+            filled, zeros = (next(found), next(found)) if readers else (0, 0)
+            chosen = None
+            for reader in readers:
+                missed = filled - next(found)
+                if chosen is None and filled and missed <= (0 if reader.type == "boolean" else spared(filled)):
+                    chosen = None if zeros and reader.type in ("integer", "decimal") else reader
+            out.append(chosen)
+        return out
+
+    def _by_scan(self, columns: list[Any]) -> Iterator[list[Any]]:
+        size = max(1, SCANNED_CELLS // max(1, self._count))
+        return (columns[i : i + size] for i in range(0, len(columns), size))
+
+    # ------------------------------------------------------------ description
+
+    def _described(self, readers: Sequence[Reader | None]) -> Iterator[TableColumn]:
+        for some in self._by_scan(list(zip(self._names, self._rows.header, readers, strict=True))):
+            parts = []
+            for name, _, reader in some:
+                filled, x = _filled(name + RAW if reader else name), q(name)
+                parts += [f"count(*) FILTER (WHERE {filled})", f"count(*) FILTER (WHERE {filled} AND {x} IS NULL)", f"count(DISTINCT {x})", f"min({x})", f"max({x})"]
+            found = self._db.execute(f"SELECT {', '.join(parts)} FROM done").fetchone()
+            for i, (name, label, reader) in enumerate(some):
+                yield self._column(name, label, reader, *found[5 * i : 5 * i + 5])
+
+    def _column(self, name: str, label: str, reader: Reader | None, given: int, unreadable: int, distinct: int, low: Any, high: Any) -> TableColumn:
+        few = 0 < distinct <= FEW_VALUES
+        values = self._db.execute(f"SELECT DISTINCT {q(name)} FROM done WHERE {q(name)} IS NOT NULL ORDER BY 1").fetchall() if few else []
+        return TableColumn(
+            name=name,
+            label=label,
+            type=reader.type if reader else "text",
+            nulls=self._count - given,
+            unreadable=unreadable if reader else 0,
+            distinct=distinct,
+            minimum=_plain(low),
+            maximum=_plain(high),
+            values=tuple(str(_plain(v[0]))[:LONGEST_LISTED] for v in values),
+            is_key=self._count > 0 and distinct == self._count == given,
+            unit=reader.unit if reader else "",
+        )
+
+    def _notices(self, readers: Sequence[Reader | None]) -> Iterator[Notice]:
+        if self._extra:
+            yield Notice(f"{self._extra} records have cells beyond the header; they are in the text, not in the table.")
+        for name, label, reader in zip(self._names, self._rows.header, readers, strict=True):
+            if reader and reader.type == "date" and any(quoted(form) in reader.sql for form in DAY_MONTH_UNSURE):
+                below = self._db.execute(f"SELECT coalesce(max(day({q(name)})), 0) FROM done").fetchone()[0]
+                if below <= 12:
+                    order = "day first" if quoted("%d-%m-%Y") in reader.sql else "month first"
+                    yield Notice(f"The dates of {label!r} could have the day or the month first; they were read {order}.")
+
+    def _total_rows(self, columns: Sequence[TableColumn]) -> tuple[int, ...]:
+        """The last record when it adds the others up: it says so and a column proves it, or several columns prove it."""
+        numeric = [c.name for c in columns if c.type in ("integer", "decimal")]
+        if self._count < 4 or not numeric:
+            return ()
+        texts = [name if kind == "text" else name + RAW for name, kind in ((c.name, c.type) for c in columns)][:2]
+        last = self._db.execute(f"SELECT {', '.join(map(q, texts))} FROM done WHERE {q(ROW)} = {self._count}").fetchone()
+        sums = ", ".join(f"sum({q(n)}) FILTER (WHERE {q(ROW)} < {self._count}), sum({q(n)}) FILTER (WHERE {q(ROW)} = {self._count})" for n in numeric)
+        found = self._db.execute(f"SELECT {sums} FROM done").fetchone()
+        pairs = [(a, b) for a, b in zip(found[::2], found[1::2], strict=True) if a is not None and b is not None and a > 0]
+        proved = sum(abs(a - b) <= TOTAL_TOLERANCE * abs(a) for a, b in pairs)
+        named = any(isinstance(cell, str) and _TOTAL.match(cell.strip()) for cell in last)
+        return (self._count,) if proved >= (1 if named else 2) else ()
 
 
-def _find_type(db: duckdb.DuckDBPyConnection, name: str) -> _Typed:
-    """The narrowest type that nearly all filled cells have."""
-    x = f"trim({_q(name)})"
-    filled = f"lower({x}) NOT IN ({', '.join(map(_text, NO_VALUE))})"
-    tests = [f"count(*) FILTER (WHERE {filled})", f"count(*) FILTER (WHERE regexp_full_match({x}, '{_LEADING_ZERO}'))"]
-    tests += [f"count(*) FILTER (WHERE regexp_full_match({x}, {_text(p)}))" for p in (_INTEGER, _DECIMAL, _EUROPEAN)]
-    tests.append(f"count(*) FILTER (WHERE lower({x}) IN ('true', 'false', 'yes', 'no'))")
-    tests.append(f"count(*) FILTER (WHERE regexp_matches({x}, ',\\d{{1,2}}\\D*$') AND NOT regexp_matches({x}, '\\.\\d{{1,2}}\\D*$'))")
-    total, zeros, integers, decimals, european, booleans, comma = db.execute(f"SELECT {', '.join(tests)} FROM cells").fetchone()
-    text = _Typed("text", _AS_WRITTEN)
-    if not total or zeros:
-        return text
-    enough = TYPED_SHARE * total
-    plain = "replace(replace(trim({x}), ',', ''), '−', '-')"
-    if integers >= enough:
-        return _Typed("integer", f"CASE WHEN regexp_full_match(trim({{x}}), {_braced(_INTEGER)}) THEN try_cast({plain} AS BIGINT) END")
-    if comma and european >= enough and european >= decimals:
-        bare = r"regexp_replace(replace(replace(trim({x}), '.', ''), ',', '.'), '[^0-9.\-]', '', 'g')"
-        return _Typed("decimal", f"CASE WHEN regexp_full_match(trim({{x}}), {_braced(_EUROPEAN)}) THEN try_cast({bare} AS DOUBLE) END")
-    if decimals >= enough:
-        bare = f"regexp_replace({plain}, '[^0-9.\\-]', '', 'g')"
-        sign = "CASE WHEN trim({x}) LIKE '(%)' THEN -1 ELSE 1 END"
-        return _Typed("decimal", f"CASE WHEN regexp_full_match(trim({{x}}), {_braced(_DECIMAL)}) THEN {sign} * try_cast({bare} AS DOUBLE) END")
-    if booleans == total:
-        return _Typed("boolean", "CASE lower(trim({x})) WHEN 'true' THEN true WHEN 'yes' THEN true WHEN 'false' THEN false WHEN 'no' THEN false END")
-    return _find_date(db, x, enough) or text
+def _batches(records: Iterable[list[str]], size: int) -> Iterator[list[list[str]]]:
+    iterator = iter(records)
+    while batch := list(islice(iterator, size)):
+        yield batch
 
 
-def _find_date(db: duckdb.DuckDBPyConnection, x: str, enough: float) -> _Typed | None:
-    for pattern, form in _DATES:
-        condition = f"regexp_full_match({x}, {_text(pattern)}) AND try_strptime({x}, {_text(form)}) IS NOT NULL"
-        if db.execute(f"SELECT count(*) FROM cells WHERE {condition}").fetchone()[0] >= enough:
-            return _Typed("date", f"try_strptime(trim({{x}}), {_text(form)})::DATE")
-    for pattern, _ in _TIMES:
-        condition = f"regexp_full_match({x}, {_text(pattern)}) AND try_cast({x} AS TIMESTAMP) IS NOT NULL"
-        if db.execute(f"SELECT count(*) FROM cells WHERE {condition}").fetchone()[0] >= enough:
-            return _Typed("datetime", "try_cast(trim({x}) AS TIMESTAMP)")
-    return None
+def _trimmed(name: str) -> str:
+    return f"trim({q(name)})"
 
 
-def _describe(db: duckdb.DuckDBPyConnection, name: str, label: str, kind: Any, count: int) -> TableColumn:
-    q = _q(name)
-    raw = q if kind == "text" else _q(name + RAW)
-    filled = f"{raw} IS NOT NULL AND lower(trim({raw})) NOT IN ({', '.join(map(_text, NO_VALUE))})"
-    sql = f"SELECT count(*) FILTER (WHERE {filled}), count(*) FILTER (WHERE {filled} AND {q} IS NULL), count(DISTINCT {q}), min({q}), max({q}) FROM done"
-    given, unreadable, distinct, low, high = db.execute(sql).fetchone()
-    few = 0 < distinct <= FEW_VALUES
-    values = [r[0] for r in db.execute(f"SELECT DISTINCT {q} FROM done WHERE {q} IS NOT NULL ORDER BY 1").fetchall()] if few else []
-    return TableColumn(
-        name=name,
-        label=label,
-        type=kind,
-        nulls=count - given,
-        unreadable=unreadable if kind != "text" else 0,
-        distinct=distinct,
-        minimum=_plain(low),
-        maximum=_plain(high),
-        values=tuple(str(_plain(v))[:80] for v in values),
-        is_key=count > 0 and distinct == count and given == count,
-    )
+def _filled(name: str) -> str:
+    return f"{q(name)} IS NOT NULL AND lower(trim({q(name)})) NOT IN ({', '.join(map(quoted, NO_VALUE))})"
 
 
 def _plain(value: Any) -> Any:
@@ -203,16 +245,3 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float)):
         return value
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
-
-
-def _q(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
-
-
-def _braced(pattern: str) -> str:
-    """A pattern as SQL text inside a template for str.format."""
-    return _text(pattern).replace("{", "{{").replace("}", "}}")
