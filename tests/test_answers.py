@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from tests.support.ollama import FakeOllama, running
 @given(st.text(max_size=500))
 def test_sentences_are_ordered_spans_that_hold_all_text(text: str) -> None:
     spans = sentences.split(text)
-    assert all(a[1] <= b[0] for a, b in zip(spans, spans[1:], strict=False))
+    assert all(a[1] <= b[0] for a, b in pairwise(spans))
     held = "".join(text[s:e] for s, e in spans)
     assert "".join(held.split()) == "".join(text.split())
 
@@ -277,9 +278,8 @@ def test_off_topic_questions_never_reach_the_model(tmp_path: Path) -> None:
 
 
 def test_a_server_that_goes_away_is_said_and_words_still_find(tmp_path: Path) -> None:
-    with running() as server:
-        with service(tmp_path, server.url, manual=MANUAL) as shop:
-            shop.index()
+    with running() as server, service(tmp_path, server.url, manual=MANUAL) as shop:
+        shop.index()
     with service(tmp_path, server.url) as shop:
         result = shop.search("full charge")
         assert result.mode == "keyword"

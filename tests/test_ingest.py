@@ -16,7 +16,15 @@ from pathlib import Path
 
 import pytest
 
-from hybrid_rag.errors import Cancelled, DataError, EmbedderMismatchError, IndexDamagedError, IndexEmptyError, IndexLockedError, IndexVersionError
+from hybrid_rag.errors import (
+    Cancelled,
+    DataError,
+    EmbedderMismatchError,
+    IndexDamagedError,
+    IndexEmptyError,
+    IndexLockedError,
+    IndexVersionError,
+)
 from hybrid_rag.index import Index, IndexOptions
 from hybrid_rag.ingest import IngestOptions, ingest
 from hybrid_rag.lock import write_lock
