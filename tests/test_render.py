@@ -54,6 +54,13 @@ def test_answer_shows_where_it_stands_and_who_wrote_it() -> None:
     assert "(not verified)" in shown(render.answer, replace(ANSWER, citations=(replace(CITATION, verified=False),)))
 
 
+def test_quoted_answer_is_not_shown_twice() -> None:
+    quoted = replace(ANSWER, mode="extractive", model=None, answer=f"{CITATION.quote} [1]")
+    assert shown(render.answer, quoted).count(CITATION.quote) == 1
+    unsure = replace(quoted, answer="No passage answers this clearly. The closest ones:")
+    assert "No passage answers this clearly" in shown(render.answer, unsure) and CITATION.quote in shown(render.answer, unsure)
+
+
 def test_marked_words_of_a_quote_stand_out() -> None:
     assert "\x1b[1;33m30\x1b[0m" in shown(render.answer, ANSWER, terminal=True)
 

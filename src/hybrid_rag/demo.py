@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.console import Console
-from rich.rule import Rule
 from rich.text import Text
 
 from hybrid_rag import render
@@ -15,6 +14,7 @@ from hybrid_rag.cli.common import set_up_logging
 from hybrid_rag.cli.progress import shown_progress
 from hybrid_rag.config import load
 from hybrid_rag.errors import HybridRagError
+from hybrid_rag.render_text import safe
 from hybrid_rag.service import Service, open_service
 
 QUESTIONS = (
@@ -37,10 +37,11 @@ def main(arguments: Sequence[str]) -> int:
         set_up_logging(loaded.config.logging.level, loaded.config.logging.suppress_warnings, False)
         with open_service(loaded) as service:
             _prepare(service, console, messages)
+            said: set[str] = set()
             for question in arguments or QUESTIONS:
-                _ask(service, question, console)
+                _ask(service, question, console, said)
             if sys.stdin.isatty():
-                _converse(service, console)
+                _converse(service, console, said)
     except HybridRagError as error:
         messages.print(Text(f"Error: {error.message}", style="bold red"))
         if error.remedy:
@@ -54,17 +55,22 @@ def _prepare(service: Service, console: Console, messages: Console) -> None:
     with shown_progress(messages) as (progress, cancelled):
         report = service.index(progress=progress, cancel=cancelled)
     render.index_report(report, console)
-    kinds = Counter(d.format for d in service.documents())
-    console.print(Text(f"Files by kind: {', '.join(f'{n} {kind}' for kind, n in sorted(kinds.items()))}"))
     render.stats(service.stats(), console)
 
 
-def _ask(service: Service, question: str, console: Console) -> None:
-    console.print(Rule(Text(question, style="bold cyan"), align="left"))
-    render.answer(service.ask(question), console)
+def _ask(service: Service, question: str, console: Console, said: set[str]) -> None:
+    """Ask and show; a note that stood under an earlier answer is not repeated."""
+    console.print()
+    console.print(Text(f"? {safe(question)}", style="bold cyan"), soft_wrap=not console.is_terminal)
+    answer = service.ask(question)
+    render.answer(replace(answer, notes=tuple(note for note in answer.notes if note not in said)), console)
+    said.update(answer.notes)
 
 
-def _converse(service: Service, console: Console) -> None:
+def _converse(service: Service, console: Console, said: set[str]) -> None:
     console.print(Text("\nAsk on; an empty line ends.", style="dim"))
     while question := console.input("[bold]?[/bold] ").strip():
-        _ask(service, question, console)
+        try:
+            _ask(service, question, console, said)
+        except HybridRagError as error:
+            console.print(Text(str(error), style="red"))

@@ -7,6 +7,7 @@ wrapped; elsewhere (a pipe, a file) a line stays whole, so that other programs c
 from __future__ import annotations
 
 import csv
+import re
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -46,8 +47,11 @@ def answer(result: Answer, console: Console) -> None:
     """The answer, what made it, its citations or the nearest passages, the proof of a calculation, notes and times."""
     if result.error:
         say(console, f"Failed: {safe(result.error)}", "red")
-    say(console, joined(safe(result.answer)), "yellow" if result.abstained else "bold")
-    say(console, f"({MODES[result.mode].format(model=result.model)})", "dim")
+    if result.mode == "extractive" and _only_quotes(result):
+        say(console, "Quoted from your documents:", "dim")
+    else:
+        say(console, joined(safe(result.answer)), "yellow" if result.abstained else "bold")
+        say(console, f"({MODES[result.mode].format(model=result.model)})", "dim")
     for citation in result.citations:
         _citation(citation, console)
     if result.table is not None:
@@ -57,6 +61,16 @@ def answer(result: Answer, console: Console) -> None:
     for note in (*result.notes, *result.checks):
         say(console, note, "dim italic")
     say(console, ". ".join(part for part in (times(result.milliseconds), _tokens(result.tokens)) if part), "dim")
+
+
+def _only_quotes(result: Answer) -> bool:
+    """Whether the answer says nothing but what its citations show."""
+    rest = result.answer
+    for citation in result.citations:
+        if not citation.quote or len(citation.quote) > QUOTE or citation.quote not in rest:
+            return False
+        rest = rest.replace(citation.quote, "", 1)
+    return bool(result.citations) and not re.sub(r"\[\d+\]|\s", "", rest)
 
 
 def _tokens(tokens: dict[str, int]) -> str:
@@ -245,7 +259,7 @@ def stats(result: Stats, console: Console) -> None:
             console,
             f"  {kind}: {counted(counts['documents'], 'document')}, {counted(counts['chunks'], 'chunk')}, {counted(counts['vectors'], 'vector')}",
         )
-    say(console, f"  {', '.join(f'{n} {form}' for form, n in result.by_format.items())}")
+    say(console, f"  files by kind: {', '.join(f'{n} {form}' for form, n in result.by_format.items())}")
     parts = ", ".join(f"{k} {v / 1e6:.1f}" for k, v in result.size_by_part.items())
     say(console, f"  {result.size_bytes / 1e6:.1f} MB in {result.persist_directory} ({parts})")
     if result.not_read or result.partly_read or result.failed_chunks:
