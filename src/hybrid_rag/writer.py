@@ -19,6 +19,7 @@ from hybrid_rag.lexical import LexicalIndex, RankBm25Index, TantivyIndex
 from hybrid_rag.probe import manifest, probe
 from hybrid_rag.records import KINDS, Chunk, Document, FileReport, Kind, TableCard, text_hash
 from hybrid_rag.vectors import VectorIndex
+from hybrid_rag.vectors_chroma import wipe
 
 if TYPE_CHECKING:
     import numpy as np
@@ -154,7 +155,7 @@ class Writer:
         self._index.close_legs()
         self._vectors.clear()
         if self._embedded:
-            shutil.rmtree(self._index.directory / VECTOR_FOLDER, ignore_errors=True)
+            wipe(self._index.directory / VECTOR_FOLDER)
         elif self._index.fingerprint:
             self.vectors(self._index.fingerprint).clear()
         with self.catalog.transaction() as db:
