@@ -41,7 +41,7 @@ class Block:
 
     start: int
     end: int
-    role: Literal["paragraph", "heading", "list", "table", "code", "note"] = "paragraph"
+    role: Literal["paragraph", "heading", "list", "table", "code", "note", "margin"] = "paragraph"
     heading: tuple[str, ...] = ()  # heading path the block stands under (itself included)
     page: int | None = None  # from 1
     page_label: str | None = None  # as printed ("iv"), when it differs from the number
@@ -267,7 +267,7 @@ class Stats:
 @dataclass(frozen=True, slots=True)
 class Hit:
     """A found chunk. ``scores`` and ``ranks`` are keyed by stage, never mixed:
-    "bm25" (higher is better), "cosine" (-1..1), "rrf", "kind", "rerank" (logit), "recency".
+    "bm25" (higher is better), "cosine" (-1..1), "weighted" (0..1) or "rrf" by the fusion, "recency", "rerank" (logit).
     """
 
     rank: int  # from 1
