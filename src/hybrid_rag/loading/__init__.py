@@ -17,7 +17,7 @@ from typing import Any
 from hybrid_rag.errors import HybridRagError, ReadError
 from hybrid_rag.loading.body import Body
 from hybrid_rag.loading.sniff import sniff
-from hybrid_rag.records import Document
+from hybrid_rag.records import Document, Notice
 
 FORMATS: dict[str, str] = {
     ".csv": "csv", ".tsv": "tsv", ".tab": "tsv",
@@ -25,7 +25,7 @@ FORMATS: dict[str, str] = {
     ".pdf": "pdf", ".docx": "docx",
     ".txt": "txt", ".text": "txt", ".log": "txt",
 }  # fmt: skip
-TABULAR = frozenset({"csv", "tsv"})
+SHORTEST_JUDGED = 200  # characters from which the language of a text is named
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def read(path: Path, *, source: str, limits: Limits, loaders: Mapping[str, str] 
         form = suffix[1:] if plugin else FORMATS.get(suffix)
         if form is None:
             raise ReadError(f"Files of the kind {suffix or '(no suffix)'} are not read.", "Add a loader for it under `loaders`.")
-        body = _plugin(path, plugin) if plugin else _reader(sniff(path, form))(path, limits)
+        body, form, notices = _plugin(path, plugin, form) if plugin else _content(path, form, limits)
     except OSError as error:
         raise ReadError(f"The file cannot be opened: {error.strerror or error}.", "Check its permissions.") from error
     title = body.title or path.stem.replace("_", " ").replace("-", " ").strip()
@@ -77,13 +77,32 @@ def read(path: Path, *, source: str, limits: Limits, loaders: Mapping[str, str] 
         rows=body.rows,
         encoding=body.encoding,
         dialect=body.dialect,
-        language=body.language,
+        language=body.language or _language(body.text),
         date=body.date,
         tags=body.tags,
         pages=body.pages,
         metadata=body.metadata,
-        notices=body.notices,
+        notices=notices,
     )
+
+
+def _language(text: str) -> str | None:
+    """The language of a text, judged by its beginning; None when that is too short to say."""
+    if len(text) < SHORTEST_JUDGED:
+        return None
+    from hybrid_rag.analysis import detect_language
+
+    return detect_language(text[:4000])
+
+
+def _content(path: Path, form: str, limits: Limits) -> tuple[Body, str, tuple[Notice, ...]]:
+    """What the reader of the real format makes of the file, that format, and all notices."""
+    form, notice = sniff(path, form)
+    body = _reader(form)(path, limits)
+    notices = ((notice,) if notice else ()) + body.notices
+    if body.rows is None and not body.text and not any(n.partial for n in notices):
+        notices += (Notice("The file holds no text."),)
+    return body, form, notices
 
 
 def _reader(form: str) -> Callable[[Path, Limits], Body]:
@@ -105,7 +124,7 @@ def load_class(dotted: str) -> Any:
         ) from error
 
 
-def _plugin(path: Path, dotted: str) -> Body:
+def _plugin(path: Path, dotted: str, form: str) -> tuple[Body, str, tuple[Notice, ...]]:
     """Read through a LangChain loader; every document it yields becomes a block."""
     from hybrid_rag.loading.body import BodyBuilder
 
@@ -119,4 +138,5 @@ def _plugin(path: Path, dotted: str) -> Body:
         raise
     except Exception as error:  # a plug-in may raise anything; the file is reported with its words
         raise ReadError(f"The loader {dotted} failed: {type(error).__name__}: {error}") from error
-    return builder.body()
+    body = builder.body()
+    return body, form, body.notices

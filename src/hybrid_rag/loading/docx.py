@@ -1,12 +1,11 @@
 """DOCX by a walker over its XML: headings, lists, tables as rows, notes, text boxes, tracked changes resolved.
 
-The main part is found through the package's relationships, so Strict OOXML and renamed parts are read too. XML is
-parsed without entities, network or DTDs. docx2txt is the second try, and said to be so.
+The main part is found through the package's relationships, so Strict OOXML and renamed parts are read too.
+docx2txt is the second try, and said to be so.
 """
 
 from __future__ import annotations
 
-import posixpath
 import re
 import zipfile
 from collections.abc import Iterator
@@ -15,40 +14,29 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid_rag.errors import ReadError
 from hybrid_rag.loading.body import Body, BodyBuilder
+from hybrid_rag.loading.docx_package import MOST_LEVELS, Package, Style, attribute, child, name, small_int, value
 
 if TYPE_CHECKING:
     from hybrid_rag.loading import Limits
 
-_SKIPPED = frozenset(
-    {
-        "del",
-        "moveFrom",
-        "pPr",
-        "rPr",
-        "tblPr",
-        "tcPr",
-        "trPr",
-        "sectPr",
-        "instrText",
-        "delText",
-        "delInstrText",
-        "Fallback",
-        "proofErr",
-        "bookmarkStart",
-        "bookmarkEnd",
-        "commentRangeStart",
-        "commentRangeEnd",
-    }
+WIDEST_SPAN = 64  # columns that a merged cell is repeated over at most
+_LEFT_OUT = frozenset(
+    "del moveFrom pPr rPr tblPr tcPr trPr sectPr instrText delText delInstrText Fallback proofErr bookmarkStart bookmarkEnd "
+    "commentRangeStart commentRangeEnd".split()
 )
-_HEADING = re.compile(r"^(?:heading|überschrift|titre|título|titolo|rubrik|kop|otsikko|nagłówek|заголовок)\s*(\d)$", re.IGNORECASE)
-_BREAKS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "softHyphen": "", "ptab": "\t"}
+_OPENED = frozenset("sdt sdtContent ins moveTo customXml smartTag AlternateContent Choice subDoc".split())
+_CHARACTERS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "softHyphen": "", "ptab": "\t"}
+_RAISED = str.maketrans("0123456789+-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻")
+_PAGE_NUMBER = re.compile(r"[\d\s/|.-]*")
+_CLAUSE = re.compile(r"\W?\w+(?:\.\w+)+\W?")  # a number that places are cited by, 4.2; "1." and "a)" only count the items of a list
+_NOTES = {"footnoteReference": "footnotes", "endnoteReference": "endnotes", "commentReference": "comments"}
 
 
 def read(path: Path, limits: Limits) -> Body:
     """Read a DOCX. Raises ReadError with the reason when neither the walker nor docx2txt can."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return _Package(archive, limits).body()
+            return _Walk(Package(archive, limits.max_unpacked_bytes)).body()
     except ReadError:
         raise
     except Exception as error:  # lxml, zipfile and zlib raise many kinds on damaged files
@@ -74,200 +62,164 @@ def _second_try(path: Path, first: Exception) -> Body:
     return builder.body()
 
 
-class _Package:
-    """One DOCX: its parts, styles and relationships."""
+class _Walk:
+    """From the XML of a document to blocks."""
 
-    def __init__(self, archive: zipfile.ZipFile, limits: Limits) -> None:
-        self._archive = archive
-        total = sum(info.file_size for info in archive.infolist())
-        if total > limits.max_unpacked_bytes:
-            raise ReadError(
-                f"The DOCX unpacks to {total / 1e6:,.0f} MB, more than the limit of {limits.max_unpacked_bytes / 1e6:,.0f} MB.",
-                "Raise document_processing.max_unpacked_mb if you trust it.",
-            )
-        self._names = {name.lower().lstrip("/"): name for name in archive.namelist()}
-        self._main = next((target for kind, target in self._relations("").values() if kind == "officeDocument"), "word/document.xml")
-        self._related = self._relations(self._main)
-        self._headings, self._title_styles = self._styles()
-        self._notes = {kind: self._note_texts(kind) for kind in ("footnotes", "endnotes")}
+    def __init__(self, package: Package) -> None:
+        self._package = package
+        self._styles = package.styles()
+        self._numbering = package.numbering()
         self._builder = BodyBuilder()
+        self._pending: list[str] = []  # texts of notes that the present paragraph or table refers to
+        self._initial = ""  # a drop cap: the beginning of the next paragraph
         self._title_seen = 0  # 1 once a title stands above: headings then lie one level deeper
+        self._notes: dict[str, dict[str, str]] = {}
+        self._notes = {kind: self._note_texts(kind) for kind in _NOTES.values()}
 
     def body(self) -> Body:
-        root = self._xml(self._main)
+        root = self._package.xml(self._package.main)
         if root is None:
             raise ReadError("The DOCX has no main document part.", "Open it in its program and save it again.")
         self._margins("header")
-        body = next((e for e in root if _name(e) == "body"), root)
-        self._walk(body)
-        for kind in ("footnotes", "endnotes"):
-            for number, text in self._notes[kind].items():
-                self._builder.add(f"[{number}] {text}", role="note")
-        for text in self._note_texts("comments").values():
-            self._builder.add(f"Comment: {text}", role="note")
+        found = child(root, "body")
+        self._walk(root if found is None else found)
         self._margins("footer")
-        title, date = self._core()
-        return self._builder.body(title=title, metadata={"created": date} if date else {})
-
-    # ------------------------------------------------------------ parts
-
-    def _xml(self, name: str) -> Any:
-        """The parsed part, or None when it is not there."""
-        from lxml import etree
-
-        actual = self._names.get(name.lower().lstrip("/"))
-        if actual is None:
-            return None
-        parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True, recover=False)
-        return etree.fromstring(self._archive.read(actual), parser)
-
-    def _relations(self, part: str) -> dict[str, tuple[str, str]]:
-        """id -> (kind, target part) of a part's relationships; external ones are left out."""
-        folder, name = posixpath.split(part)
-        root = self._xml(posixpath.join(folder, "_rels", f"{name}.rels"))
-        out = {}
-        for relation in root if root is not None else ():
-            if not isinstance(relation.tag, str) or relation.get("TargetMode") == "External":
-                continue
-            target = relation.get("Target") or ""
-            target = target.lstrip("/") if target.startswith("/") else posixpath.normpath(posixpath.join(folder, target))
-            out[relation.get("Id") or ""] = ((relation.get("Type") or "").rpartition("/")[2], target)
-        return out
-
-    def _part(self, kind: str) -> Any:
-        name = next((target for k, target in self._related.values() if k == kind), None)
-        return self._xml(name) if name else None
-
-    def _styles(self) -> tuple[dict[str, int], set[str]]:
-        """Heading level by style id (inherited through basedOn), and the ids of title styles."""
-        root = self._part("styles")
-        levels: dict[str, int] = {}
-        titles: set[str] = set()
-        parents: dict[str, str] = {}
-        for style in root if root is not None else ():
-            if not isinstance(style.tag, str) or _name(style) != "style":
-                continue
-            sid = _attribute(style, "styleId") or ""
-            label = next((_attribute(e, "val") or "" for e in style if _name(e) == "name"), "")
-            parents[sid] = next((_attribute(e, "val") or "" for e in style if _name(e) == "basedOn"), "")
-            outline = next((_attribute(e, "val") for e in style.iter() if _name(e) == "outlineLvl"), None)
-            if match := _HEADING.match(label):
-                levels[sid] = int(match[1])
-            elif outline is not None and outline.isdigit() and int(outline) < 9:
-                levels[sid] = int(outline) + 1
-            elif label.lower() == "title":
-                titles.add(sid)
-        for sid in parents:
-            up, steps = parents[sid], 0
-            while sid not in levels and up and steps < 20:
-                if up in levels:
-                    levels[sid] = levels[up]
-                up, steps = parents.get(up, ""), steps + 1
-        return levels, titles
+        properties = self._package.properties()
+        kept = {
+            key: properties[key] for key in ("creator", "subject", "keywords", "description", "created", "modified") if key in properties
+        }
+        return self._builder.body(title=properties.get("title", ""), metadata=kept)
 
     def _note_texts(self, kind: str) -> dict[str, str]:
-        root = self._part(kind)
         out = {}
-        for note in root if root is not None else ():
-            if isinstance(note.tag, str) and _attribute(note, "type") in (None, "normal"):
-                text = " ".join(filter(None, (self._text(p) for p in note.iter() if _name(p) == "p")))
-                if text.strip():
-                    out[_attribute(note, "id") or ""] = text.strip()
+        for root in self._package.parts(kind):
+            for note in root:
+                if name(note) and attribute(note, "type") in (None, "normal"):
+                    text = " ".join(filter(None, (self._text(p).strip() for p in note.iter() if name(p) == "p")))
+                    if text:
+                        out[attribute(note, "id") or ""] = text
         return out
 
-    def _core(self) -> tuple[str, str]:
-        root = None
-        for kind, target in self._relations("").values():
-            if kind == "core-properties":
-                root = self._xml(target)
-        found = {_name(e): (e.text or "").strip() for e in root if isinstance(e.tag, str)} if root is not None else {}
-        return found.get("title", ""), found.get("created", "")[:10]
-
     def _margins(self, kind: str) -> None:
-        """Headers or footers, each text once."""
+        """Headers or footers, each text once; bare page numbers are none."""
         seen: set[str] = set()
-        for relation, target in self._related.values():
-            if relation == kind and (root := self._xml(target)) is not None:
-                text = "\n".join(filter(None, (self._text(p).strip() for p in root.iter() if _name(p) == "p")))
-                if text and text not in seen and not re.fullmatch(r"[\d\s/|-]*", text):
-                    seen.add(text)
-                    self._builder.add(text, role="note")
+        for root in self._package.parts(kind):
+            text = "\n".join(filter(None, (self._text(p).strip() for p in root.iter() if name(p) == "p")))
+            if text not in seen and not _PAGE_NUMBER.fullmatch(text):
+                seen.add(text)
+                self._builder.add(text, role="margin")
 
-    # ------------------------------------------------------------ walking
+    # ------------------------------------------------------------ blocks
 
     def _walk(self, parent: Any) -> None:
         items: list[str] = []
         for element in _resolved(parent):
-            name = _name(element)
-            if name == "p":
+            if name(element) == "p":
                 self._paragraph(element, items)
-            elif name == "tbl":
+            elif name(element) == "tbl":
                 self._flush(items)
                 self._table(element)
+                self._flush(items)
         self._flush(items)
 
     def _flush(self, items: list[str]) -> None:
+        """Add the list that ends here, then the notes that were referred to."""
         if items:
             self._builder.add("\n".join(items), role="list")
             items.clear()
+        for text in self._pending:
+            self._builder.add(text, role="note")
+        self._pending.clear()
 
     def _paragraph(self, element: Any, items: list[str]) -> None:
         text = self._text(element).strip("\n")
-        style, outline, depth = _paragraph_properties(element)
-        level = self._headings.get(style, int(outline) + 1 if outline and outline.isdigit() and int(outline) < 9 else 0)
-        if text.strip():
-            if style in self._title_styles:
-                self._flush(items)
-                self._builder.heading(text, 1)
-                self._title_seen = 1
-            elif level:
-                self._flush(items)
-                self._builder.heading(text, level + self._title_seen)
-            elif depth is not None:
-                items.append(f"{'  ' * depth}- {text.strip()}")
-            else:
-                self._flush(items)
-                self._builder.add(text)
+        style, level, number, drop_cap = self._properties(element)
+        if drop_cap:
+            self._initial += text.strip()
+        elif text.strip():
+            self._say(self._initial + text, style, level, number, items)
+            self._initial = ""
         for box in _boxes(element):
             self._flush(items)
             self._walk(box)
 
-    def _table(self, element: Any) -> None:
-        rows = [row for row in (self._row(r) for r in _resolved(element) if _name(r) == "tr") if any(cell.strip() for cell in row)]
-        if not rows:
-            return
-        if len(rows) == 1 or len(rows[0]) == 1:
-            self._builder.add("\n".join(" | ".join(row) for row in rows))
-            return
-        lines = [" | ".join(row) for row in rows]
-        self._builder.add("\n".join(lines), role="table", header=lines[0] + "\n")
+    def _say(self, text: str, style: Style, level: int, number: tuple[str, int] | None, items: list[str]) -> None:
+        label = self._numbering.next(*number) if number else ""
+        if style.title or level:
+            self._flush(items)
+            self._title_seen = self._title_seen or int(style.title)
+            self._builder.heading(f"{label} {text}".strip(), 1 if style.title else level + self._title_seen)
+        elif number:
+            items.append(f"{'  ' * number[1]}{label if _CLAUSE.fullmatch(label) else '-'} {text.strip()}")
+        else:
+            if items or self._pending:
+                self._flush(items)
+            self._builder.add(text)
+            self._flush(items)
 
-    def _row(self, element: Any) -> list[str]:
-        """Cells as text; a cell that spans columns is repeated, one merged upward stays empty."""
+    def _properties(self, paragraph: Any) -> tuple[Style, int, tuple[str, int] | None, bool]:
+        """(style, heading level or 0, (list, level) or None, whether it is a drop cap)."""
+        properties = child(paragraph, "pPr")
+        if properties is None:
+            return Style(), 0, None, False
+        style = self._styles.get(value(properties, "pStyle") or "", Style())
+        outline = value(properties, "outlineLvl")
+        level = small_int(outline, MOST_LEVELS, MOST_LEVELS) + 1 if outline else style.level
+        number = style.number
+        numbered = child(properties, "numPr")
+        if numbered is not None:
+            number = (value(numbered, "numId") or (number[0] if number else ""), small_int(value(numbered, "ilvl"), 0, MOST_LEVELS - 1))
+        frame = child(properties, "framePr")
+        drop_cap = frame is not None and attribute(frame, "dropCap") in ("drop", "margin")
+        return style, level if level <= MOST_LEVELS else 0, number if number and number[0] not in ("", "0") else None, drop_cap
+
+    # ------------------------------------------------------------ tables
+
+    def _table(self, element: Any) -> None:
+        rows: list[list[str]] = []
+        for row in _resolved(element):
+            if name(row) == "tr":
+                cells = self._row(row, rows[-1] if rows else [])
+                if any(cell.strip() for cell in cells):
+                    rows.append(cells)
+        lines = [" | ".join(row) for row in rows]
+        if len(rows) < 2 or max(map(len, rows)) < 2:
+            self._builder.add("\n".join(lines))
+        else:
+            self._builder.add("\n".join(lines), role="table", header=lines[0] + "\n")
+
+    def _row(self, row: Any, above: list[str]) -> list[str]:
+        """Cells as text; what spans columns or rows is repeated, so that each row can be read by itself."""
         out: list[str] = []
-        for cell in _resolved(element):
-            if _name(cell) != "tc":
+        for cell in _resolved(row):
+            if name(cell) != "tc":
                 continue
-            span, merged = _cell_properties(cell)
-            text = "" if merged else " ".join(self._cell_texts(cell))
-            out.extend([text] * min(span, 64))
+            properties = child(cell, "tcPr")
+            merge = child(properties, "vMerge") if properties is not None else None
+            span = small_int(value(properties, "gridSpan"), 1, WIDEST_SPAN) if properties is not None else 1
+            if merge is not None and attribute(merge, "val") in (None, "continue"):
+                text = above[len(out)] if len(out) < len(above) else ""
+            else:
+                text = " ".join(self._cell_texts(cell))
+            out.extend([text] * max(1, span))
         return out
 
     def _cell_texts(self, cell: Any) -> Iterator[str]:
         for element in _resolved(cell):
-            if _name(element) == "p":
-                text = " ".join(self._text(element).split())
-                if text:
+            if name(element) == "p":
+                if text := " ".join(self._text(element).split()):
                     yield text
                 for box in _boxes(element):
                     yield from self._cell_texts(box)
-            elif _name(element) == "tbl":
+            elif name(element) == "tbl":
                 for row in _resolved(element):
-                    if _name(row) == "tr":
-                        yield " | ".join(self._row(row))
+                    if name(row) == "tr":
+                        yield " | ".join(self._row(row, []))
+
+    # ------------------------------------------------------------ text
 
     def _text(self, paragraph: Any) -> str:
-        """The text of a paragraph: insertions in, deletions and text boxes out, notes by their number."""
+        """The text of a paragraph: insertions in, deletions and text boxes out; its notes wait to follow it."""
         out: list[str] = []
         stack = [iter(paragraph)]
         while stack:
@@ -275,22 +227,22 @@ class _Package:
             if element is None:
                 stack.pop()
                 continue
-            if not isinstance(element.tag, str):
+            kind = name(element)
+            if not kind or kind in _LEFT_OUT or kind in ("txbxContent", "p"):
                 continue
-            name = _name(element)
-            if name in _SKIPPED or name == "txbxContent":
-                continue
-            if name == "docPr" and _attribute(element, "descr"):
-                out.append(f" {_attribute(element, 'descr')} ")
-            if name in ("t", "sym"):
-                out.append(element.text or "" if name == "t" else _symbol(element))
-            elif name in _BREAKS:
-                out.append(_BREAKS[name])
-            elif name in ("footnoteReference", "endnoteReference"):
-                out.append(f"[{_attribute(element, 'id')}]")
-            elif name == "p":
-                continue
+            if kind == "t":
+                text = element.text or ""
+                out.append(text.translate(_RAISED) if _raised(element) else text)
+            elif kind == "sym":
+                out.append(_symbol(element))
+            elif kind in _CHARACTERS:
+                out.append(_CHARACTERS[kind])
+            elif kind in _NOTES:
+                note = self._notes.get(_NOTES[kind], {}).get(attribute(element, "id") or "")
+                self._pending.extend([note] if note and note not in self._pending else ())
             else:
+                if kind == "docPr" and (described := attribute(element, "descr")):
+                    out.append(f" {described} ")
                 stack.append(iter(element))
         return "".join(out)
 
@@ -298,12 +250,10 @@ class _Package:
 def _resolved(parent: Any) -> Iterator[Any]:
     """Children, with content controls, insertions, custom XML and the like opened, and deletions left out."""
     for element in parent:
-        if not isinstance(element.tag, str):
-            continue
-        name = _name(element)
-        if name in ("sdt", "sdtContent", "ins", "moveTo", "customXml", "smartTag", "AlternateContent", "Choice", "subDoc"):
+        kind = name(element)
+        if kind in _OPENED:
             yield from _resolved(element)
-        elif name not in _SKIPPED:
+        elif kind and kind not in _LEFT_OUT:
             yield element
 
 
@@ -312,62 +262,26 @@ def _boxes(paragraph: Any) -> Iterator[Any]:
     stack = list(paragraph)[::-1]
     while stack:
         element = stack.pop()
-        if not isinstance(element.tag, str) or _name(element) in ("Fallback", "del", "moveFrom"):
-            continue
-        if _name(element) == "txbxContent":
+        kind = name(element)
+        if kind == "txbxContent":
             yield element
-        else:
+        elif kind and kind not in ("Fallback", "del", "moveFrom"):
             stack.extend(list(element)[::-1])
 
 
-def _paragraph_properties(paragraph: Any) -> tuple[str, str | None, int | None]:
-    """(style id, outline level, list depth)."""
-    style, outline, depth = "", None, None
-    for properties in paragraph:
-        if isinstance(properties.tag, str) and _name(properties) == "pPr":
-            for e in properties:
-                name = _name(e) if isinstance(e.tag, str) else ""
-                if name == "pStyle":
-                    style = _attribute(e, "val") or ""
-                elif name == "outlineLvl":
-                    outline = _attribute(e, "val")
-                elif name == "numPr":
-                    values = {_name(x): _attribute(x, "val") or "" for x in e if isinstance(x.tag, str)}
-                    if values.get("numId", "0") != "0":
-                        level = values.get("ilvl", "0")
-                        depth = min(int(level), 8) if level.isdigit() else 0
-    return style, outline, depth
-
-
-def _cell_properties(cell: Any) -> tuple[int, bool]:
-    span, merged = 1, False
-    for properties in cell:
-        if isinstance(properties.tag, str) and _name(properties) == "tcPr":
-            for e in properties:
-                if isinstance(e.tag, str) and _name(e) == "gridSpan":
-                    value = _attribute(e, "val") or "1"
-                    span = int(value) if value.isdigit() else 1
-                elif isinstance(e.tag, str) and _name(e) == "vMerge":
-                    merged = _attribute(e, "val") in (None, "continue")
-    return max(1, span), merged
+def _raised(text: Any) -> bool:
+    """Whether a text is superscript digits: 10² is not 102."""
+    run = text.getparent()
+    properties = child(run, "rPr") if run is not None else None
+    if properties is None or value(properties, "vertAlign") != "superscript":
+        return False
+    return bool(text.text) and all(char in "0123456789+-" for char in text.text)
 
 
 def _symbol(element: Any) -> str:
-    code = _attribute(element, "char") or ""
+    """A character of a symbol font: nothing, when its code means something only in that font."""
     try:
-        number = int(code, 16)
+        number = int(attribute(element, "char") or "", 16)
     except ValueError:
         return ""
-    return "" if 0xF000 <= number <= 0xF0FF or not 0x20 <= number <= 0xD7FF else chr(number)
-
-
-def _name(element: Any) -> str:
-    tag = element.tag
-    return tag.rpartition("}")[2] if isinstance(tag, str) else ""
-
-
-def _attribute(element: Any, name: str) -> str | None:
-    for key, value in element.attrib.items():
-        if key.rpartition("}")[2] == name:
-            return value
-    return None
+    return chr(number) if 0x20 <= number <= 0xD7FF else ""

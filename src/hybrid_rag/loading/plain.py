@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid_rag.errors import ReadError
 from hybrid_rag.loading.body import Body, BodyBuilder
-from hybrid_rag.loading.encoding import decode
+from hybrid_rag.loading.encoding import Decoded, decode
 
 if TYPE_CHECKING:
     from hybrid_rag.loading import Limits
@@ -17,12 +18,24 @@ _PARAGRAPHS = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 
 def read(path: Path, limits: Limits) -> Body:
     """Read a text file; blank lines separate its blocks."""
-    text, encoding = decode(path.read_bytes())
+    decoded = decode(path.read_bytes())
+    refuse_binary(decoded)
     builder = BodyBuilder()
-    for paragraph in _PARAGRAPHS.split(text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n\n")):
+    for paragraph in _PARAGRAPHS.split(decoded.text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n\n")):
         builder.add(paragraph)
-    if "\ufffd" in text:
+    note_replaced(decoded, builder)
+    return builder.body(encoding=decoded.encoding)
+
+
+def refuse_binary(decoded: Decoded) -> None:
+    """Raises ReadError when the content is no text."""
+    if decoded.binary:
+        raise ReadError("The content is not text (it holds control codes throughout).", "Give the file the suffix of its real kind.")
+
+
+def note_replaced(decoded: Decoded, builder: BodyBuilder) -> None:
+    """Say how many bytes could not be decoded."""
+    if decoded.replaced:
         builder.notice(
-            f"{text.count(chr(0xFFFD))} bytes are not valid {encoding} and were replaced.", "Save the file as UTF-8.", partial=True
+            f"{decoded.replaced} bytes are not valid {decoded.encoding} and were replaced.", "Save the file as UTF-8.", partial=True
         )
-    return builder.body(encoding=encoding)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from hybrid_rag.loading.body import Body
 from hybrid_rag.loading.csv_records import records
 from hybrid_rag.loading.dialect import Dialect, find_dialect
-from hybrid_rag.loading.encoding import detect_file, open_text, shown
+from hybrid_rag.loading.encoding import Decoded, detect_file, open_text, shown
+from hybrid_rag.loading.plain import refuse_binary
 from hybrid_rag.records import Notice, RowStream
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def read(path: Path, limits: Limits) -> Body:
     encoding = detect_file(path)
     with open_text(path, encoding) as file:
         sample = file.read(DIALECT_SAMPLE).replace("\0", "")
+    refuse_binary(Decoded(sample, encoding))
     dialect = find_dialect(sample, complete=len(sample) < DIALECT_SAMPLE, tabs=path.suffix.lower() in (".tsv", ".tab"))
     first = list(islice(records(path, encoding, dialect), HEADER_SAMPLE))
     if not first:
