@@ -32,7 +32,10 @@ def make(folder: Path, files: dict[str, str]) -> Index:
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory):
     rng = random.Random(3)
-    files = {f"d{i % 7}/n{i}.md": f"---\ntags: [t{i % 5}, all]\ndate: 2024-{i % 12 + 1:02d}-01\n---\n# Note {i}\n\n{' '.join(rng.choices(WORDS, k=30))}" for i in range(120)}
+    files = {
+        f"d{i % 7}/n{i}.md": f"---\ntags: [t{i % 5}, all]\ndate: 2024-{i % 12 + 1:02d}-01\n---\n# Note {i}\n\n{' '.join(rng.choices(WORDS, k=30))}"
+        for i in range(120)
+    }
     rows = "\n".join(f"SKU-{1000 + i},{rng.choice(WORDS)} {rng.choice(WORDS)},{i}" for i in range(300))
     files["tables/stock.csv"] = f"sku,name,amount\n{rows}\n"
     files |= {f"zircon{i}.md": f"# Zirconium {i}\n\nRings of zirconium are kept in drawer {i}." for i in range(6)}
@@ -131,7 +134,7 @@ def test_the_same_index_gives_the_same_results(index: Index) -> None:
 
 def test_scores_are_named_by_their_stage_and_explained(index: Index) -> None:
     hit = retriever(index).search("return window", k=1, explain=True).hits[0]
-    assert {"bm25", "cosine", "rrf"} <= set(hit.scores)
+    assert {"bm25", "cosine", "weighted"} <= set(hit.scores)
     assert hit.terms == ("return", "window")
     assert "bm25" in hit.explanation
     assert "evidence" in hit.explanation

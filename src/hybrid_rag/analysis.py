@@ -40,10 +40,14 @@ ANALYSER_VERSION = 2  # raise when the terms of a text change: keyword indexes a
 
 @dataclass(frozen=True, slots=True)
 class LexicalQuery:
-    """A query in terms. ``terms``: (term, boost), a repeated word counts as often. ``phrases`` must occur, as sequences."""
+    """A query in terms. ``terms``: (term, boost), a repeated word counts as often. ``phrases`` must occur, as sequences.
+
+    ``quoted``: the same phrases as patterns for :func:`holds`, for terms are stems and "exact words" are not.
+    """
 
     terms: tuple[tuple[str, float], ...]
     phrases: tuple[tuple[str, ...], ...] = ()
+    quoted: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.terms)
@@ -70,7 +74,7 @@ class Analyzer:
 
     def query(self, text: str) -> LexicalQuery:
         """Terms of a query: function words dropped (unless there is nothing else), quoted phrases kept as phrases."""
-        phrases = tuple(p for p in (tuple(self.terms(m)) for m in _PHRASE.findall(text)) if p)
+        quoted = [phrase for phrase in _PHRASE.findall(text) if _TOKEN.search(normalise(phrase))]
         counts: Counter[str] = Counter()
         spare: Counter[str] = Counter()
         for cjk, word in _TOKEN.findall(normalise(text)):
@@ -80,7 +84,8 @@ class Analyzer:
             found: list[str] = []
             self._add_word(word, found)
             (spare if word in self._stopwords else counts).update(found)
-        return LexicalQuery(tuple((term, float(n)) for term, n in (counts or spare).items()), phrases)
+        terms = tuple((term, float(n)) for term, n in (counts or spare).items())
+        return LexicalQuery(terms, tuple(tuple(self.terms(phrase)) for phrase in quoted), tuple(map(_pattern, quoted)))
 
     def _add_word(self, word: str, out: list[str]) -> None:
         word = word[:_LONGEST_TERM]
@@ -95,6 +100,23 @@ class Analyzer:
         if "-" in word and len(parts) > 1 and (joined := word.replace("-", "")).isalnum():
             out.append(self._stem(joined))
         out.extend(map(self._stem, parts))
+
+
+def holds(text: str, patterns: Iterable[str]) -> bool:
+    """Does a text hold every quoted phrase, word for word, whatever its case, accents and the signs between the words?"""
+    plain = normalise(text)
+    return all(re.search(pattern, plain) for pattern in patterns)
+
+
+def _pattern(phrase: str) -> str:
+    """A regular expression for the words of a phrase in a normalised text."""
+    out = ""
+    before = ""
+    for cjk, word in _TOKEN.findall(normalise(phrase)):
+        out += (r"\W*" if cjk or before == "cjk" else r"\W+") if before else "" if cjk else r"(?<!\w)"
+        out += re.escape(cjk or word)
+        before = "cjk" if cjk else "word"
+    return out + (r"(?!\w)" if before == "word" else "")
 
 
 @lru_cache(maxsize=4096)

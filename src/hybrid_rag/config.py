@@ -117,10 +117,13 @@ class Retrieval(Section):
     csv_weight: Weight = Field(0.4, description="Weight of tables.")
     text_weight: Weight = Field(0.6, description="Weight of text.")
     k: int | None = Field(None, ge=1, le=1000, description="Results of a search; unset: the larger of the two legs' k.")
-    fusion: Literal["weighted", "classic"] = Field("weighted", description="`classic`: nested reciprocal rank fusion as in LangChain's EnsembleRetriever.")
-    rrf_k: int = Field(10, ge=1, le=1000, description="Rank constant of reciprocal rank fusion (`classic` always takes 60).")
-    dense_weight: Weight = Field(0.3, description="Weight of the vector leg inside a kind (`classic` always takes .5).")
-    candidates: int = Field(50, ge=1, le=2000, description="Hits that each leg gives to the fusion.")
+    fusion: Literal["weighted", "rrf", "classic"] = Field(
+        "weighted",
+        description="How the legs are fused: `weighted` by scores, `rrf` by ranks, `classic` by ranks as in nested LangChain EnsembleRetrievers.",
+    )
+    rrf_k: int = Field(10, ge=1, le=1000, description="Rank constant of `rrf` and of the cross-encoder's order (`classic` always takes 60).")
+    dense_weight: Weight = Field(0.4, description="Weight of the vector leg inside a kind (`classic` always takes .5).")
+    candidates: int = Field(100, ge=1, le=2000, description="Hits that each leg gives to the fusion.")
     lexical_engine: Literal["tantivy", "rank_bm25"] = Field("tantivy", description="Engine of the keyword leg.")
     language: str = Field("auto", pattern=r"^(auto|none|[a-z]{2})$", description="Stemmer: `auto` by collection, `none`, or an ISO 639-1 code such as `de`.")
     rerank: Literal["auto", "on", "off"] = Field("auto", description="Cross-encoder over the first hits; `auto` uses it for answers.")

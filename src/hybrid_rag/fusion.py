@@ -1,4 +1,9 @@
-"""Rankings into one ranking. Reciprocal rank fusion after Cormack, Clarke and Büttcher (SIGIR 2009)."""
+"""Rankings into one ranking, and places of one list for two kinds. Pure functions over (item, score) lists, best first.
+
+``combine`` is a convex combination of scores, each leg stretched to 0..1 (Bruch, Gai and Ingber, "An analysis of fusion
+functions for hybrid retrieval", 2023); ``fuse`` is reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009).
+Why scores: docs/retrieval.md.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,21 @@ Item = TypeVar("Item", bound=Hashable)
 
 CLASSIC_K = 60
 WEAK = 0.45  # a kind whose best evidence is below this share of the other's gets no place while the other has hits
+
+
+def combine(legs: Sequence[Sequence[tuple[Item, float]]], weights: Sequence[float], floors: Sequence[float]) -> list[tuple[Item, float]]:
+    """Items by falling sum of weight times the leg's score stretched from its floor (0) to its best (1); ties by item.
+
+    A floor is the score that stands for "not found": an item that a leg does not have gets nothing from it.
+    """
+    scores: dict[Item, float] = {}
+    for leg, weight, floor in zip(legs, weights, floors, strict=True):
+        if not leg or weight <= 0:
+            continue
+        span = leg[0][1] - floor
+        for item, score in leg:
+            scores[item] = scores.get(item, 0.0) + weight * (max(0.0, score - floor) / span if span > 0 else 1.0)
+    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))  # type: ignore[type-var]
 
 
 def reciprocal_ranks(rankings: Sequence[Sequence[Item]], weights: Sequence[float], *, k: int) -> dict[Item, float]:

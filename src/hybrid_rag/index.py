@@ -111,6 +111,11 @@ class Index:
             self._seen = now
         return True
 
+    @property
+    def state(self) -> tuple[str, str]:
+        """Differs whenever something has changed that a search can see (as of the last :meth:`refresh`)."""
+        return self._seen
+
     def _generations(self) -> tuple[str, str]:
         found = dict(self.catalog.rows("SELECT key, value FROM settings WHERE key IN ('generation', 'vector_generation')"))
         return found.get("generation", "0"), found.get("vector_generation", "0")

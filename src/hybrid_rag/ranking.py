@@ -1,0 +1,205 @@
+"""From a query to candidates in order: two legs a kind, fused, and the kinds given their places.
+
+Nothing here knows of models, caches or records for people; candidates are chunk numbers with their scores by stage.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from hybrid_rag.analysis import LexicalQuery, holds
+from hybrid_rag.fusion import combine, evidence, fuse, fuse_classic, places
+from hybrid_rag.index import Index
+from hybrid_rag.records import KINDS, Kind, SearchMode
+
+if TYPE_CHECKING:
+    import numpy as np
+
+PHRASE_HITS = 2000  # chunks looked at for holding the quoted words exactly
+COSINE_SPAN = 0.1  # smaller differences than this are not stretched to the whole range: among few chunks they are noise
+RECENCY_SHARE = 0.3  # of a hit's fused score, that age can take away
+Scored = list[tuple[int, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalOptions:
+    """As the section `retrieval` of the configuration; ``separate`` is `document_processing.use_separate_retrievers`."""
+
+    vector_search_k: int = 5
+    keyword_search_k: int = 5
+    csv_weight: float = 0.4
+    text_weight: float = 0.6
+    fusion: Literal["weighted", "rrf", "classic"] = "weighted"
+    rrf_k: int = 10
+    dense_weight: float = 0.4
+    candidates: int = 100
+    separate: bool = True
+    rerank_top: int = 10
+    recency_half_life_days: float | None = None
+    cache_entries: int = 256
+
+    @property
+    def wants_dense(self) -> bool:
+        return self.vector_search_k > 0 and (self.dense_weight > 0 or self.fusion == "classic")
+
+    @property
+    def wants_keywords(self) -> bool:
+        return self.keyword_search_k > 0 and (self.dense_weight < 1 or self.fusion == "classic")
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A chunk on its way through the stages. ``kind``: "table", "text", or "" when the kinds are searched together."""
+
+    number: int
+    kind: str
+    scores: dict[str, float] = field(default_factory=dict)
+    ranks: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Query:
+    """One search with everything that the stages need, and what they note down."""
+
+    text: str
+    terms: LexicalQuery
+    k: int
+    mode: SearchMode
+    documents: set[int] | None  # that pass the filters; None: all
+    numbers: Callable[[Kind], np.ndarray | None]  # chunks of those documents; None: all
+    youth: Callable[[list[int]], list[float]] | None = None  # of each chunk's document, 1 (today) to 0; None: age is no matter
+    vector: np.ndarray | None = None
+    notes: list[str] = field(default_factory=list)
+    milliseconds: dict[str, float] = field(default_factory=dict)
+    strengths: dict[str, float] = field(default_factory=dict)
+
+    def took(self, stage: str, started: float) -> None:
+        self.milliseconds[stage] = self.milliseconds.get(stage, 0.0) + (time.perf_counter() - started) * 1000
+
+
+def rank(index: Index, options: RetrievalOptions, query: Query) -> list[Candidate]:
+    """All candidates, best first. Notes ``strengths`` and the legs' times in the query."""
+    kinds: tuple[Kind | None, ...] = KINDS if options.separate else (None,)
+    if options.fusion == "classic":
+        return _rank_classic(index, options, query, kinds)
+    pools = {kind or "": _pool(index, options, query, kind) for kind in kinds}
+    if not options.separate:
+        return pools[""]
+    query.strengths = strengths(pools, options.dense_weight)
+    order = places(
+        query.strengths, _kind_weights(options), {kind: len(pool) for kind, pool in pools.items()}, sum(map(len, pools.values()))
+    )
+    next_of = {kind: iter(pool) for kind, pool in pools.items()}
+    return [next(next_of[kind]) for kind in order]
+
+
+def strengths(pools: dict[str, list[Candidate]], dense_weight: float) -> dict[str, float]:
+    """How well the best of each kind matches, 0..1, by both legs on one scale for all kinds.
+
+    BM25 is comparable, for both kinds share one index and its statistics; so is the cosine, for one embedder made both.
+    """
+    everyone = [candidate for pool in pools.values() for candidate in pool]
+    keyword = {kind: max((c.scores.get("bm25", 0.0) for c in pool), default=0.0) for kind, pool in pools.items()}
+    dense = {kind: max((c.scores.get("cosine", -1.0) for c in pool), default=-1.0) for kind, pool in pools.items()}
+    cosines = [c.scores["cosine"] for c in everyone if "cosine" in c.scores]
+    weight = (dense_weight if any(keyword.values()) else 1.0) if cosines else 0.0
+    by_words = evidence(keyword, max(keyword.values(), default=0.0))
+    by_meaning = evidence(dense, max(cosines, default=0.0), min(cosines, default=0.0))
+    return {kind: (1 - weight) * by_words[kind] + weight * by_meaning[kind] if pools[kind] else 0.0 for kind in pools}
+
+
+def _kind_weights(options: RetrievalOptions) -> dict[str, float]:
+    return {"table": options.csv_weight, "text": options.text_weight, "": 1.0}
+
+
+def _pool(index: Index, options: RetrievalOptions, query: Query, kind: Kind | None) -> list[Candidate]:
+    """Candidates of one kind (or of both together), fused from the two legs."""
+    depth = max(options.candidates, query.k)
+    lexical, dense = _legs(index, options, query, kind, depth, depth)
+    found = _collect(kind, lexical, dense)
+    weight = {"hybrid": options.dense_weight, "dense": 1.0, "keyword": 0.0}[query.mode]
+    if options.fusion == "rrf":
+        stage, fused = "rrf", fuse([[n for n, _ in lexical], [n for n, _ in dense]], [1 - weight, weight], k=options.rrf_k)
+    else:
+        floors = [lexical[-1][1] if len(lexical) == depth else 0.0, min(dense[-1][1], dense[0][1] - COSINE_SPAN) if dense else 0.0]
+        stage, fused = "weighted", combine([lexical, dense], [1 - weight, weight], floors)
+    return _note(query, found, fused, stage)
+
+
+def _rank_classic(index: Index, options: RetrievalOptions, query: Query, kinds: tuple[Kind | None, ...]) -> list[Candidate]:
+    """Nested ensembles: .5/.5 inside a kind, the kinds' weights outside, k = 60 in both, legs cut to their k (or the search's)."""
+    found: dict[int, Candidate] = {}
+    keyword_k, dense_k = (max(k, query.k) if k else 0 for k in (options.keyword_search_k, options.vector_search_k))
+    rankings, weights = [], []
+    for kind in kinds:
+        lexical, dense = _legs(index, options, query, kind, keyword_k, dense_k)
+        found.update(_collect(kind, lexical, dense))
+        rankings.append([n for n, _ in fuse_classic([[n for n, _ in lexical], [n for n, _ in dense]], [0.5, 0.5])])
+        weights.append(_kind_weights(options)[kind or ""])
+    return _note(query, found, fuse_classic(rankings, weights), "rrf")
+
+
+def _legs(index: Index, options: RetrievalOptions, query: Query, kind: Kind | None, keyword_k: int, dense_k: int) -> tuple[Scored, Scored]:
+    """(keyword hits, dense hits) of one kind. Quoted words must occur in the hits of both."""
+    started = time.perf_counter()
+    holding: Scored | None = _holding(index, query, kind) if query.terms.phrases else None
+    lexical: Scored = []
+    if query.mode != "dense" and options.wants_keywords:
+        lexical = holding if holding is not None else index.lexical.search(query.terms, k=keyword_k, kind=kind, documents=query.documents)
+    query.took("keyword", started)
+    started = time.perf_counter()
+    dense = _dense(index, query, kind, dense_k, holding) if query.vector is not None else []
+    query.took("dense", started)
+    return lexical[:keyword_k], dense
+
+
+def _holding(index: Index, query: Query, kind: Kind | None) -> Scored:
+    """Keyword hits that hold the quoted words exactly (the index alone knows stems), best first."""
+    hits = index.lexical.search(query.terms, k=PHRASE_HITS, kind=kind, documents=query.documents)
+    stored = index.catalog.chunks([n for n, _ in hits])
+    return [
+        (number, score)
+        for number, score in hits
+        if number in stored and holds(f"{stored[number].chunk.context}\n\n{stored[number].chunk.text}", query.terms.quoted)
+    ]
+
+
+def _dense(index: Index, query: Query, kind: Kind | None, k: int, holding: Scored | None) -> Scored:
+    import numpy as np
+
+    vectors = index.vectors
+    if vectors is None or query.vector is None or k < 1:
+        return []
+    held = np.array(sorted(n for n, _ in holding), np.int64) if holding is not None else None
+    hits: Scored = []
+    for one in (kind,) if kind else KINDS:
+        hits += vectors.search(one, query.vector, k=k, numbers=held if held is not None else query.numbers(one))
+    return sorted(hits, key=lambda hit: (-hit[1], hit[0]))[:k]
+
+
+def _collect(kind: Kind | None, lexical: Scored, dense: Scored) -> dict[int, Candidate]:
+    found: dict[int, Candidate] = {}
+    for stage, hits in (("bm25", lexical), ("cosine", dense)):
+        for place, (number, score) in enumerate(hits, start=1):
+            candidate = found.setdefault(number, Candidate(number, kind or ""))
+            candidate.scores[stage], candidate.ranks[stage] = score, place
+    return found
+
+
+def _note(query: Query, found: dict[int, Candidate], fused: Scored, stage: str) -> list[Candidate]:
+    """The candidates in the fused order, or in that order mixed with their age."""
+    order = _mark(found, fused, stage)
+    if query.youth is None:
+        return order
+    youths = query.youth([c.number for c in order])
+    aged = [(c.number, c.scores[stage] * (1 - RECENCY_SHARE * (1 - youth))) for c, youth in zip(order, youths, strict=True)]
+    return _mark(found, sorted(aged, key=lambda hit: -hit[1]), "recency")
+
+
+def _mark(found: dict[int, Candidate], ranked: Scored, stage: str) -> list[Candidate]:
+    for place, (number, score) in enumerate(ranked, start=1):
+        found[number].scores[stage], found[number].ranks[stage] = score, place
+    return [found[number] for number, _ in ranked]
