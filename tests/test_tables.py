@@ -137,9 +137,9 @@ def test_names_for_sql(labels: list[str], names: list[str]) -> None:
     assert sql_names(labels) == names
 
 
-@pytest.mark.parametrize("text", ["a\n", "a,b\n,\n,\n", "a\n" + "x" * 200_000 + "\n"])
-def test_odd_tables_are_built(tmp_path: Path, text: str) -> None:
-    assert card_of(tmp_path, text).rows == text.count("\n") - 1
+@pytest.mark.parametrize(("text", "rows"), [("a\n", 0), ("a,b\n,\n,\n", 0), ("a\n" + "x" * 200_000 + "\n", 1)], ids=["header", "blank", "long"])
+def test_odd_tables_are_built(tmp_path: Path, text: str, rows: int) -> None:
+    assert card_of(tmp_path, text).rows == rows
 
 
 def test_errors_have_a_message(store: TableStore) -> None:
