@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-import tempfile
 import threading
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid_rag.errors import ReadError
 from hybrid_rag.loading.body import Body, BodyBuilder
+from hybrid_rag.loading.pdf_fields import annotations
 
 if TYPE_CHECKING:
     from hybrid_rag.loading import Limits
@@ -22,42 +21,12 @@ if TYPE_CHECKING:
 PDFIUM = threading.Lock()  # pdfium is not thread-safe
 FEWEST_CHARACTERS = 10  # a page with fewer has no text
 SHOWN_PAGES = 10
-_BROKEN = re.compile(r"(\w+)[-\u00ad\u2010\ufffe]\n(\w+)")
+MOST_OUTLINE = 20_000  # entries
+_BROKEN = re.compile(r"([^\W_]+)[-\u00ad\u2010]\n[^\S\n]*([^\W_]+)")
 _WORDS = re.compile(r"[^\W\d_]{2,}")
-# Words that are written with a hyphen far more often than not when one of these comes first.
+# First parts that make compounds written with a hyphen.
 _COMPOUND_FIRST = frozenset(
-    [
-        "all",
-        "anti",
-        "co",
-        "cross",
-        "ex",
-        "full",
-        "half",
-        "high",
-        "long",
-        "low",
-        "mid",
-        "multi",
-        "non",
-        "on",
-        "off",
-        "post",
-        "pre",
-        "price",
-        "real",
-        "self",
-        "short",
-        "so",
-        "so-called",
-        "state",
-        "third",
-        "time",
-        "two",
-        "three",
-        "user",
-        "well",
-    ]
+    "all anti co cross ex full half high long low mid multi non off on post pre price real self short so state third time two three user well".split()
 )
 
 
@@ -66,8 +35,13 @@ class _Pages:
     texts: list[str]
     labels: list[str | None] = field(default_factory=list)
     outline: list[tuple[int, int, str]] = field(default_factory=list)  # (page index, level, title)
+    fields: list[list[str]] = field(default_factory=list)  # form values and notes of each page
     title: str = ""
     total: int = 0
+
+    @property
+    def has_text(self) -> bool:
+        return any(len(text.strip()) >= FEWEST_CHARACTERS for text in self.texts) or any(self.fields)
 
 
 def read(path: Path, limits: Limits) -> Body:
@@ -75,53 +49,57 @@ def read(path: Path, limits: Limits) -> Body:
     pages = _read_pages(path, limits)
     builder = BodyBuilder()
     texts = [_tidy(text) for text in pages.texts]
-    _ocr_missing(path, texts, limits, builder)
-    vocabulary = Counter(word.casefold() for text in texts for word in _WORDS.findall(_BROKEN.sub(" ", text)))
-    hyphened = Counter(w.casefold() for text in texts for w in re.findall(r"[^\W\d_]+-[^\W\d_]+", text))
-    by_page: dict[int, list[tuple[int, str]]] = {}
+    _empty_pages(path, texts, pages.fields, limits, builder)
+    words = Counter(word.casefold() for text in texts for word in _WORDS.findall(_BROKEN.sub(" ", text)))
+    compounds = Counter(word.casefold() for text in texts for word in re.findall(r"[^\W\d_]+-[^\W\d_]+", text))
+    headings: dict[int, list[tuple[int, str]]] = {}
     for index, level, title in pages.outline:
-        by_page.setdefault(index, []).append((level, title))
+        headings.setdefault(index, []).append((level, title))
     for index, text in enumerate(texts):
         label = pages.labels[index] if index < len(pages.labels) else None
-        _add_page(builder, join_broken(text, vocabulary, hyphened), index + 1, label, by_page.get(index, ()))
+        _add_page(builder, join_broken(text, words, compounds), index + 1, label, headings.get(index, ()))
+        for line in pages.fields[index] if index < len(pages.fields) else ():
+            builder.add(line, role="note", page=index + 1, page_label=label)
     if pages.total > len(texts):
-        builder.notice(
-            f"Only the first {len(texts)} of {pages.total} pages were read.", "Raise document_processing.max_pages.", partial=True
-        )
+        builder.notice(f"Only the first {len(texts)} of {pages.total} pages were read.", "Raise document_processing.max_pages.", partial=True)
     return builder.body(title=pages.title, pages=pages.total)
 
 
-def join_broken(text: str, vocabulary: Counter[str], hyphened: Counter[str]) -> str:
-    """Join words broken at line ends. The hyphen stays where the document itself, or the first part, speaks for it."""
+def join_broken(text: str, words: Counter[str], compounds: Counter[str]) -> str:
+    """Join words broken at line ends. The hyphen stays where the document itself, or the first part, speaks for it.
+
+    ``words`` and ``compounds`` count what the document writes within its lines: "climate", "price-determining".
+    """
 
     def join(match: re.Match[str]) -> str:
         first, second = match[1], match[2]
         whole, compound = (first + second).casefold(), f"{first}-{second}".casefold()
-        keep = hyphened[compound] > vocabulary[whole] or (
-            not vocabulary[whole]
-            and (
-                first.casefold() in _COMPOUND_FIRST
-                or not first.isalpha()
-                or not second.isalpha()
-                or (second[0].isupper() and not first.isupper())
-                or (vocabulary[first.casefold()] > 0 and vocabulary[second.casefold()] > 0)
-            )
-        )
+        keep = compounds[compound] > words[whole] or (not words[whole] and _compound(first, second, words))
         return f"{first}-{second}" if keep else f"{first}{second}"
 
     return _BROKEN.sub(join, text)
 
 
-def _add_page(builder: BodyBuilder, text: str, page: int, label: str | None, headings: Any) -> None:
+def _compound(first: str, second: str, words: Counter[str]) -> bool:
+    """Whether two parts look like a compound: digits, a capital inside, a usual first part, or two words of the document."""
+    return (
+        first.casefold() in _COMPOUND_FIRST
+        or not (first.isalpha() and second.isalpha())
+        or (second[0].isupper() and not first.isupper())
+        or (words[first.casefold()] > 0 and words[second.casefold()] > 0)
+    )
+
+
+def _add_page(builder: BodyBuilder, text: str, page: int, label: str | None, headings: Iterable[tuple[int, str]]) -> None:
     """Blocks of one page; an outline entry opens its section where its title stands in the text, else at the top."""
     rest = text
     for level, title in headings:
-        pattern = r"\s+".join(re.escape(word) for word in title.split())
-        match = re.search(rf"^[^\S\n]*(?:[\dIVX.]+\s+)?{pattern}[^\S\n]*$", rest, re.MULTILINE | re.IGNORECASE)
+        pattern = r"\s+".join(re.escape(word) for word in title.split()[:30])
+        match = re.search(rf"^[^\S\n]*(?:[\dIVX.]+[^\S\n]+)?{pattern}[^\S\n]*$", rest, re.MULTILINE | re.IGNORECASE)
         if match:
             _add_paragraphs(builder, rest[: match.start()], page, label)
             rest = rest[match.end() :]
-        builder.heading(title, level, page=page, page_label=label)
+        builder.heading(match[0] if match else title, level, page=page, page_label=label)
     _add_paragraphs(builder, rest, page, label)
 
 
@@ -134,7 +112,7 @@ def _tidy(text: str) -> str:
     """NFKC folds ligatures; control characters go; pdfium's mark of a broken word becomes hyphen and line end."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\ufffe\n", "-\n").replace("\ufffe", "-\n")
     text = unicodedata.normalize("NFKC", text.encode("utf-8", "replace").decode("utf-8"))
-    return "".join(c for c in text if c in "\n\t" or not unicodedata.category(c).startswith("C"))
+    return text if text.isascii() and text.isprintable() else "".join(c for c in text if c in "\n\t\u00ad" or unicodedata.category(c)[0] != "C")
 
 
 def _read_pages(path: Path, limits: Limits) -> _Pages:
@@ -142,23 +120,27 @@ def _read_pages(path: Path, limits: Limits) -> _Pages:
     pages: _Pages | None = None
     try:
         pages = _by_pdfium(path, limits)
-        if any(len(t.strip()) >= FEWEST_CHARACTERS for t in pages.texts):
+        if pages.has_text:
             return pages
-    except ReadError:
-        raise
     except Exception as error:  # pdfium raises its own error class for every kind of damage
         first_error = error
     try:
         other = _by_pypdf(path, limits)
     except ReadError:
+        if pages is not None:
+            return pages
         raise
     except Exception as error:  # pypdf raises dozens of kinds on damaged files
         if pages is not None:
             return pages
         if "password" in f"{first_error} {error}".lower():
-            raise ReadError("The PDF is encrypted with a password.", "Save a copy without password.") from error
-        raise ReadError(f"The PDF is damaged: {_short(first_error or error)}.", "Download or export it again.") from error
-    return other if pages is None or any(len(t.strip()) >= FEWEST_CHARACTERS for t in other.texts) else pages
+            raise _locked() from error
+        raise ReadError(f"The PDF is damaged: {_short(first_error or error)}", "Download or export it again.") from error
+    return other if pages is None or other.has_text else pages
+
+
+def _locked() -> ReadError:
+    return ReadError("The PDF is encrypted with a password.", "Save a copy without password.")
 
 
 def _by_pdfium(path: Path, limits: Limits) -> _Pages:
@@ -167,12 +149,15 @@ def _by_pdfium(path: Path, limits: Limits) -> _Pages:
     with PDFIUM:
         document = pypdfium2.PdfDocument(path)
         try:
+            document.init_forms()  # before pages are loaded
+            form = document.formenv
             total = len(document)
             out = _Pages(texts=[], total=total, title=_title(document))
             for index in range(min(total, limits.max_pages)):
                 page = document[index]
                 text_page = page.get_textpage()
                 out.texts.append(text_page.get_text_bounded())
+                out.fields.append(annotations(page, form))
                 text_page.close()
                 page.close()
                 out.labels.append(_label(document, index))
@@ -183,13 +168,9 @@ def _by_pdfium(path: Path, limits: Limits) -> _Pages:
 
 
 def _title(document: Any) -> str:
-    title = str(document.get_metadata_dict().get("Title") or "").strip()
-    junk = (
-        not title
-        or title.lower().startswith(("untitled", "microsoft word", "(anonymous)", "unspecified"))
-        or re.search(r"\.\w{2,4}$", title)
-    )
-    return "" if junk else " ".join(title.split())
+    title = " ".join(str(document.get_metadata_dict().get("Title") or "").replace("\0", "").split())
+    junk = title.lower().startswith(("untitled", "microsoft word", "(anonymous)", "unspecified")) or re.search(r"\.\w{2,4}$", title)
+    return "" if junk else title
 
 
 def _label(document: Any, index: int) -> str | None:
@@ -198,13 +179,15 @@ def _label(document: Any, index: int) -> str | None:
 
 
 def _outline(document: Any, total: int) -> list[tuple[int, int, str]]:
-    out = []
+    out: list[tuple[int, int, str]] = []
     for bookmark in document.get_toc(max_depth=6):
         target = bookmark.get_dest()
         index = target.get_index() if target else None
         title = " ".join((bookmark.get_title() or "").split())
         if index is not None and 0 <= index < total and title:
             out.append((index, bookmark.level + 1, title))
+        if len(out) >= MOST_OUTLINE:
+            break
     return out
 
 
@@ -214,55 +197,42 @@ def _by_pypdf(path: Path, limits: Limits) -> _Pages:
 
     reader = PdfReader(path)
     if reader.is_encrypted and not reader.decrypt(""):
-        raise ReadError("The PDF is encrypted with a password.", "Save a copy without password.")
+        raise _locked()
     try:
         total = len(reader.pages)
         texts = [reader.pages[i].extract_text() or "" for i in range(min(total, limits.max_pages))]
         labels = [label if label != str(i + 1) else None for i, label in enumerate(reader.page_labels[: len(texts)])]
     except FileNotDecryptedError:
-        raise ReadError("The PDF is encrypted with a password.", "Save a copy without password.") from None
+        raise _locked() from None
     if not total:
         raise ReadError("The PDF has no pages.", "Download or export it again.")
     title = reader.metadata.title if reader.metadata and reader.metadata.title else ""
     return _Pages(texts=texts, labels=labels, title=" ".join(str(title).split()), total=total)
 
 
-def _ocr_missing(path: Path, texts: list[str], limits: Limits, builder: BodyBuilder) -> None:
+def _empty_pages(path: Path, texts: list[str], fields: list[list[str]], limits: Limits, builder: BodyBuilder) -> None:
     """Fill pages without text by OCR when wanted; name those that stay empty."""
-    empty = [i for i, text in enumerate(texts) if len(text.strip()) < FEWEST_CHARACTERS]
-    if empty and limits.ocr and shutil.which("tesseract"):
-        for index in empty:
-            texts[index] = _tidy(_recognise(path, index))
-        still = [i for i in empty if len(texts[i].strip()) < FEWEST_CHARACTERS]
-        builder.notice(f"{len(empty) - len(still)} pages without text were read by OCR ({_numbers(empty)}).")
-        empty = still
+    filled = {i for i, lines in enumerate(fields) if lines}
+    empty = [i for i, text in enumerate(texts) if len(text.strip()) < FEWEST_CHARACTERS and i not in filled]
+    remedy = "Set document_processing.ocr to true, with tesseract installed."
+    if empty and limits.ocr:
+        from hybrid_rag.loading.ocr import available, recognise
+
+        remedy = "Install tesseract."
+        if available():
+            for index in empty:
+                texts[index] = _tidy(recognise(path, index, PDFIUM))
+            still = [i for i in empty if len(texts[i].strip()) < FEWEST_CHARACTERS]
+            done = [i for i in empty if i not in still]
+            if done:
+                builder.notice(f"{_pages(len(done))} without text read by OCR ({_numbers(done)}).")
+            empty, remedy = still, ""
     if empty:
-        remedy = (
-            "Set document_processing.ocr to true with tesseract installed."
-            if not limits.ocr
-            else "Install tesseract."
-            if not shutil.which("tesseract")
-            else ""
-        )
-        builder.notice(f"{len(empty)} of {len(texts)} pages have no text ({_numbers(empty)}).", remedy, partial=True)
+        builder.notice(f"{len(empty)} of {_pages(len(texts))} without text ({_numbers(empty)}).", remedy, partial=True)
 
 
-def _recognise(path: Path, index: int) -> str:
-    """OCR of one page, rendered at 200 dots an inch."""
-    import pypdfium2
-
-    with tempfile.TemporaryDirectory() as folder:
-        image = Path(folder) / "page.pgm"
-        with PDFIUM:
-            document = pypdfium2.PdfDocument(path)
-            pixels = document[index].render(scale=200 / 72, grayscale=True).to_numpy()
-            height, width = pixels.shape[:2]
-            image.write_bytes(b"P5 %d %d 255\n" % (width, height) + pixels.reshape(height, -1)[:, :width].tobytes())
-            document.close()
-        run = subprocess.run(["tesseract", str(image), "stdout"], capture_output=True, check=False)
-    if run.returncode:
-        raise ReadError(f"tesseract failed on page {index + 1}: {run.stderr.decode('utf-8', 'replace').strip()[:200]}")
-    return run.stdout.decode("utf-8", "replace")
+def _pages(n: int) -> str:
+    return f"{n} page{'s' if n != 1 else ''}"
 
 
 def _numbers(indices: list[int]) -> str:
@@ -271,4 +241,4 @@ def _numbers(indices: list[int]) -> str:
 
 
 def _short(error: Exception) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
+    return " ".join(str(error).split())[:200].rstrip(".") + "." if str(error) else f"{type(error).__name__}."
