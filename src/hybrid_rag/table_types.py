@@ -18,7 +18,7 @@ TYPED_SHARE = 0.95  # of the filled cells that must be of a type …
 SPARED_CELLS = 3  # … or all but these few, and never more than
 SPARED_SHARE = 0.2  # this share, in a small table
 SAMPLE_SHARE = 0.6  # of a sample's cells, for a reader to be tried on all rows
-NO_VALUE = ("", "-", "--", "---", "----", "–", "—", "n/a", "na", "null", "none", "nan", "nil", "?", "…", "...", "tbd", "unknown")
+NO_VALUE = r"(?i)\s*(?:-+|–|—|n/?a|null|none|nan|nil|\?|…|\.\.\.|tbd|unknown)?\s*"  # what stands in a cell that has no value
 
 _SIGN = r"[-+−–]?"
 _MONEY = r"(?:(?:US\$|A\$|C\$|[$€£¥₹]|USD|EUR|GBP|CHF)\s?)?"
