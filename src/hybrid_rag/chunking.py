@@ -30,7 +30,7 @@ class ChunkOptions:
 def chunk(document: Document, options: ChunkOptions) -> Iterator[Chunk]:
     """Chunks in reading order, streamed; a table file ends with the card that describes it."""
     if document.rows is not None:
-        yield from table_chunks(document, rows=options.rows, size=4 * options.text_size)
+        yield from table_chunks(document, rows=options.rows, size=options.text_size)
         return
     for ordinal, (start, end, block) in enumerate(_spans(document, options)):
         yield Chunk(
@@ -51,21 +51,29 @@ def chunk(document: Document, options: ChunkOptions) -> Iterator[Chunk]:
 
 def _spans(document: Document, options: ChunkOptions) -> Iterator[tuple[int, int, Block]]:
     for section in _sections(document.blocks):
-        if section[0].role == "table":
-            block = section[0]
-            for start, end in _row_groups(document.text, block, options.text_size):
-                yield start, end, block
+        first, last = section[0], section[-1]
+        if last.role == "table":
+            for start, end in _row_groups(document.text, first.start, last, options.text_size):
+                yield start, end, last
             continue
         starts = [block.start for block in section]
-        for start, end in windows(document.text, section[0].start, section[-1].end, options.text_size, options.text_overlap):
-            yield start, end, section[max(0, bisect.bisect_right(starts, start) - 1)]
+        for start, end in windows(document.text, first.start, last.end, options.text_size, options.text_overlap):
+            yield start, end, _under(section, starts, start, end)
+
+
+def _under(section: list[Block], starts: list[int], start: int, end: int) -> Block:
+    """The block that a window begins in; headings that it opens with lead to the one that its text stands under."""
+    at = max(0, bisect.bisect_right(starts, start) - 1)
+    while section[at].role == "heading" and at + 1 < len(section) and section[at + 1].start < end:
+        at += 1
+    return section[at]
 
 
 def _sections(blocks: tuple[Block, ...]) -> Iterator[list[Block]]:
-    """Runs of blocks under one heading and on one page; a table stands alone."""
+    """Runs of blocks under one heading and on one page. A table stands alone, but for the headings right above it."""
     run: list[Block] = []
     for block in blocks:
-        if run and not _belongs(block, run):
+        if run and not _goes_on(run, block):
             yield run
             run = []
         run.append(block)
@@ -73,13 +81,13 @@ def _sections(blocks: tuple[Block, ...]) -> Iterator[list[Block]]:
         yield run
 
 
-def _belongs(block: Block, run: list[Block]) -> bool:
-    """The block goes on with the run: same heading and page. A bare heading is joined by the section below it."""
+def _goes_on(run: list[Block], block: Block) -> bool:
     last = run[-1]
-    if "table" in (block.role, last.role) or block.page != last.page:
+    if block.page != last.page or last.role == "table":
         return False
-    bare = all(b.role == "heading" for b in run)
-    return block.heading == last.heading or (bare and block.heading[: len(last.heading)] == last.heading)
+    if all(b.role == "heading" for b in run):  # a bare heading joins what stands below it
+        return block.heading[: len(last.heading)] == last.heading
+    return block.role != "table" and block.heading == last.heading
 
 
 def windows(text: str, start: int, end: int, size: int, overlap: int) -> Iterator[tuple[int, int]]:
@@ -124,13 +132,16 @@ def _trim(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def _row_groups(text: str, block: Block, size: int) -> Iterator[tuple[int, int]]:
-    """Whole rows of a table inside a document; only a row that is too long by itself is cut."""
-    start = at = block.start
+def _row_groups(text: str, start: int, block: Block, size: int) -> Iterator[tuple[int, int]]:
+    """Whole rows of a table inside a document, from ``start`` (its headings); only a row that is too long is cut."""
+    if block.start - start > size // 2:
+        yield from windows(text, start, block.start, size, 0)
+        start = block.start
+    at = block.start
     for line in text[block.start : block.end].splitlines(keepends=True):
         after = at + len(line)
         if after - start > size and at > start:
-            yield _trim(text, start, at)
+            yield from windows(text, start, at, size, 0)
             start = at
         if len(line) > size:
             yield from windows(text, at, after, size, 0)

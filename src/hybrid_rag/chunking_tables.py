@@ -9,81 +9,106 @@ from dataclasses import dataclass, field
 from hybrid_rag.records import Chunk, Document
 
 RECORD_SEPARATOR = "\n\n"
-SAMPLE_VALUES = 8
+GROUP_SIZE = 4  # a group of records has at most as many characters as this many text chunks
+SAMPLE_VALUES = 8  # shown of a column
+WATCHED_VALUES = 32  # of a column, counted to find the most frequent
 LONGEST_SAMPLE = 40  # characters of a sample value
-_NUMBER = re.compile(r"^[-+]?\d{1,15}(?:\.\d+)?$")
+LONGEST_REMINDER = 120  # characters that tell which record a piece belongs to
+_NUMBER = re.compile(r"[-+]?(?:0|[1-9]\d{0,14})(?:\.\d+)?")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def render_record(header: Sequence[str], cells: Sequence[str]) -> str:
     """One record as lines. Empty cells are left out; cells beyond the header are named ``extra_1`` …"""
-    width = len(header)
-    lines = [f"{header[i] if i < width else f'extra_{i - width + 1}'}: {cell}" for i, cell in enumerate(cells) if cell.strip()]
-    return "\n".join(lines) or f"{header[0] if header else 'record'}:"
+    lines = [f"{name}: {cell}" for name, cell in zip(header, cells, strict=False) if cell.strip()]
+    if len(cells) > (width := len(header)):
+        lines += [f"extra_{i}: {cell}" for i, cell in enumerate(cells[width:], start=1) if cell.strip()]
+    return "\n".join(lines) or f"{header[0]}:"
 
 
 def table_chunks(document: Document, *, rows: int, size: int) -> Iterator[Chunk]:
-    """Groups of at most ``rows`` records and ``size`` characters; a record longer than that is cut into pieces."""
+    """Groups of at most ``rows`` records; a record that is too long for a group is cut into pieces of ``size`` characters.
+
+    The last chunk is the card. ``start`` and ``end`` count in the rendered table: all records, joined by RECORD_SEPARATOR.
+    """
     if document.rows is None or not document.rows.header:
         return
     header = document.rows.header
     card = _Card(header)
-    group = _Group(document, size)
+    group = _Group(document, rows, size)
     number = 0
     for number, cells in enumerate(document.rows.open(), start=1):
         card.see(cells)
-        text = render_record(header, cells)
-        if group.parts and (len(group.parts) >= rows or group.length + len(RECORD_SEPARATOR) + len(text) > size):
-            yield from group.close()
-        group.add(text, number)
+        yield from group.add(render_record(header, cells), number)
     yield from group.close()
-    text = card.text(document, number)[:size]
-    yield Chunk(document.source, "table", group.ordinal, text, group.position, group.position, title=document.title, role="card",
-                rows=(1, number) if number else None)  # fmt: skip
+    yield Chunk(
+        source=document.source,
+        kind="table",
+        ordinal=group.ordinal,
+        text=card.text(document, number)[: GROUP_SIZE * size],
+        start=group.position,
+        end=group.position,
+        title=document.title,
+        rows=(1, number) if number else None,
+        role="card",
+    )
 
 
 @dataclass
 class _Group:
-    """Records collected for the next chunk, with their place in the rendered text."""
+    """Records collected for the next chunk, with their place in the rendered table."""
 
     document: Document
+    rows: int
     size: int
     parts: list[str] = field(default_factory=list)
     length: int = 0
-    first: int = 0
-    last: int = 0
-    position: int = 0  # start of the group in the rendered text
+    first: int = 1
+    position: int = 0
     ordinal: int = 0
 
-    def add(self, text: str, number: int) -> None:
+    def add(self, text: str, number: int) -> Iterator[Chunk]:
+        """Take a record; yields the group before it when that is full."""
+        limit = GROUP_SIZE * self.size
+        if self.parts and (len(self.parts) >= self.rows or self.length + len(RECORD_SEPARATOR) + len(text) > limit):
+            yield from self.close()
         if not self.parts:
             self.first = number
         self.length += len(text) + (len(RECORD_SEPARATOR) if self.parts else 0)
         self.parts.append(text)
-        self.last = number
+        if self.length > limit:
+            yield from self.close()
 
     def close(self) -> Iterator[Chunk]:
         if not self.parts:
             return
         text = RECORD_SEPARATOR.join(self.parts)
-        for at in _pieces(text, self.size):
-            piece = text[at[0] : at[1]]
-            yield Chunk(
-                self.document.source,
-                "table",
-                self.ordinal,
-                piece,
-                self.position + at[0],
-                self.position + at[1],
-                title=self.document.title,
-                rows=(self.first, self.last),
-            )
-            self.ordinal += 1
+        if self.length <= GROUP_SIZE * self.size:
+            yield self._chunk(text, 0, len(text))
+        else:
+            for start, end in _pieces(text, self.size):
+                yield self._chunk(text, start, end, _reminder(text, start) if start else "")
         self.position += len(text) + len(RECORD_SEPARATOR)
+        self.first += len(self.parts)
         self.parts, self.length = [], 0
+
+    def _chunk(self, text: str, start: int, end: int, header: str = "") -> Chunk:
+        self.ordinal += 1
+        return Chunk(
+            source=self.document.source,
+            kind="table",
+            ordinal=self.ordinal - 1,
+            text=text[start:end],
+            start=self.position + start,
+            end=self.position + end,
+            title=self.document.title,
+            rows=(self.first, self.first + len(self.parts) - 1),
+            header=header,
+        )
 
 
 def _pieces(text: str, size: int) -> Iterator[tuple[int, int]]:
-    """Spans of at most ``size`` characters, cut at line ends or blanks where there are some."""
+    """Spans of at most ``size`` characters that cover the text, cut at line ends or blanks where there are some."""
     start = 0
     while len(text) - start > size:
         cut = text.rfind("\n", start + size // 2, start + size) + 1
@@ -94,36 +119,62 @@ def _pieces(text: str, size: int) -> Iterator[tuple[int, int]]:
         yield start, len(text)
 
 
-@dataclass
+def _reminder(text: str, at: int) -> str:
+    """What a later piece of a record is embedded and shown with: the record's first line, and the cell that goes on."""
+    first = text[: text.find("\n") if "\n" in text else LONGEST_REMINDER][:LONGEST_REMINDER]
+    line = text.rfind("\n", 0, at) + 1
+    name, sign, _ = text[line : line + LONGEST_REMINDER].partition(": ")
+    return f"{first}\n{name} (continued)" if sign and 0 < line < at else first
+
+
+@dataclass(slots=True)
 class _Column:
+    """What the card says about a column."""
+
     filled: int = 0
-    numbers: int = 0
+    numeric: bool = True  # so far
+    dated: bool = True  # so far
     low: float = float("inf")
     high: float = float("-inf")
+    first: str = "9999"
+    last: str = ""
     samples: dict[str, int] = field(default_factory=dict)
     more: bool = False
 
     def see(self, cell: str) -> None:
         self.filled += 1
-        if len(self.samples) < 4 * SAMPLE_VALUES or cell in self.samples:
-            key = cell[:LONGEST_SAMPLE]
-            self.samples[key] = self.samples.get(key, 0) + 1
+        if self.numeric:
+            if _NUMBER.fullmatch(cell):
+                value = float(cell)
+                if value < self.low:
+                    self.low = value
+                if value > self.high:
+                    self.high = value
+            else:
+                self.numeric = False
+        if self.dated:
+            if _DATE.match(cell):
+                self.first, self.last = min(self.first, cell[:10]), max(self.last, cell[:10])
+            else:
+                self.dated = False
+        shown = cell if len(cell) <= LONGEST_SAMPLE else cell[:LONGEST_SAMPLE]
+        if shown in self.samples:
+            self.samples[shown] += 1
+        elif len(self.samples) < WATCHED_VALUES:
+            self.samples[shown] = 1
         else:
             self.more = True
-        if _NUMBER.match(cell):
-            value = float(cell)
-            self.numbers += 1
-            self.low, self.high = min(self.low, value), max(self.high, value)
 
     def describe(self, name: str) -> str:
         if not self.filled:
             return f"- {name}: empty"
-        shown = sorted(self.samples, key=lambda s: (-self.samples[s], s))[:SAMPLE_VALUES]
+        if self.numeric:
+            return f"- {name} (number): {self.low:.15g} to {self.high:.15g}"
+        if self.dated:
+            return f"- {name} (date): {self.first} to {self.last}"
+        frequent = sorted(self.samples, key=lambda value: (-self.samples[value], value))[:SAMPLE_VALUES]
         rest = " …" if self.more or len(self.samples) > SAMPLE_VALUES else ""
-        values = ", ".join(" ".join(s.split()) for s in shown) + rest
-        if self.numbers == self.filled:
-            return f"- {name} (number): {self.low:g} to {self.high:g}"
-        return f"- {name} (text): {values}"
+        return f"- {name} (text): {', '.join(' '.join(value.split()) for value in frequent)}{rest}"
 
 
 class _Card:
@@ -139,6 +190,10 @@ class _Card:
                 column.see(cell)
 
     def text(self, document: Document, count: int) -> str:
-        lines = [f"Table {document.title} ({document.source}): {count} rows, {len(self._header)} columns: {', '.join(self._header)}."]
+        rows = "1 row" if count == 1 else f"{count} rows"
+        columns = "1 column" if len(self._header) == 1 else f"{len(self._header)} columns"
+        lines = [f"Table {document.title} ({document.source}): {rows}, {columns}: {', '.join(self._header)}."]
+        if above := document.metadata.get("above"):
+            lines.append(above)
         lines += [column.describe(name) for name, column in zip(self._header, self._columns, strict=True)]
         return "\n".join(lines)

@@ -13,6 +13,7 @@ import pickle
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import deque
@@ -25,11 +26,14 @@ from hybrid_rag.chunking import ChunkOptions, chunk
 from hybrid_rag.errors import Cancelled, HybridRagError, ReadError
 from hybrid_rag.loading import Limits, read
 from hybrid_rag.loading.scan import FoundFile
-from hybrid_rag.records import Chunk, Document, TableCard
+from hybrid_rag.records import Chunk, Document, RowStream, TableCard
 
 CHUNKS_A_FRAME = 250
 FRAMES_WAITING = 4  # of one worker; it stops when they are not taken
 POLL_SECONDS = 0.05
+WATCH_SECONDS = 0.25  # between two looks of a worker at its own memory and at its parent
+BEAT_ROWS = 20_000  # records of a table between two signs of life
+TOO_MUCH_MEMORY = 86  # exit code of a worker that stopped itself
 _ENTRY = "from hybrid_rag.workers import main; main()"  # not -m: events must be pickled under the module's own name
 _LENGTH = struct.Struct(">I")
 
@@ -74,7 +78,7 @@ def read_all(
     files: Sequence[FoundFile], options: ReadOptions, *, workers: int = 0, cancel: Callable[[], bool] | None = None
 ) -> Iterator[Event]:
     """Read files, yielding the chunks of each and then Finished or Failed, in the order given. Raises Cancelled."""
-    count = max(1, min(workers or os.cpu_count() or 1, len(files)))
+    count = max(1, min(workers or _cores(), len(files)))
     pool = [_Worker(options) for _ in range(count)]
     waiting = deque(files)
     running: deque[_Worker] = deque()
@@ -94,12 +98,18 @@ def read_all(
             worker.kill()
 
 
+def _cores() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class _Worker:
     """One worker process, started when first needed and again after it had to be killed."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._process: subprocess.Popen[bytes] | None = None
+        self._stderr: IO[bytes] | None = None
         self._file: FoundFile | None = None
         self._frames: deque[Any] = deque()
         self._wake = threading.Condition()
@@ -144,6 +154,17 @@ class _Worker:
             )
             self.kill()
 
+    def _why(self, code: int) -> ReadError:
+        """The reason why a worker ended by itself."""
+        if code == TOO_MUCH_MEMORY:
+            most = self._options.limits.max_memory_bytes / 1e6
+            return ReadError(f"Reading the file needs more than {most:,.0f} MB of memory.", "Split the file.")
+        assert self._stderr is not None
+        self._stderr.seek(max(0, self._stderr.seek(0, os.SEEK_END) - 500))
+        lines = self._stderr.read().decode("utf-8", "replace").strip().splitlines()
+        how = f"signal {-code}" if code < 0 else f"exit code {code}{': ' + lines[-1] if lines else ''}"
+        return ReadError(f"Reading the file crashed its process ({how}).", "The file is probably damaged.")
+
     def _next(self) -> Any:
         with self._wake:
             if not self._frames:
@@ -161,7 +182,7 @@ class _Worker:
                 self._frames.clear()
                 self._wake.notify_all()
             process.wait()
-            for pipe in (process.stdin, process.stdout):
+            for pipe in (process.stdin, process.stdout, self._stderr):
                 with contextlib.suppress(OSError):
                     pipe.close()  # type: ignore[union-attr]
 
@@ -169,8 +190,9 @@ class _Worker:
         environment = {**os.environ, "PYTHONUTF8": "1", "OMP_NUM_THREADS": "1"}
         paths = [str(Path(__file__).parents[1]), *[p for p in sys.path if p]]
         environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
+        self._stderr = tempfile.TemporaryFile()
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _ENTRY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+            [sys.executable, "-c", _ENTRY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr, env=environment
         )
         self._frames = deque()
         assert self._process.stdin is not None
@@ -188,6 +210,8 @@ class _Worker:
                     if self._process is not process:
                         return
                     self._alive_at = time.monotonic()
+                    if frame is _BEAT:
+                        continue
                     frames.append(frame)
                     self._wake.notify_all()
         except (OSError, ValueError, EOFError, pickle.UnpicklingError, AttributeError):
@@ -203,9 +227,8 @@ class _Worker:
 class _Gone:
     process: subprocess.Popen[bytes]
 
-    def why(self) -> str:
-        code = self.process.wait()
-        return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+_BEAT = object()  # a sign of life: a frame without content
 
 
 def _send(pipe: IO[bytes], item: Any) -> None:
@@ -218,11 +241,12 @@ def _receive(pipe: IO[bytes]) -> Any:
     head = pipe.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         return None
-    return pickle.loads(pipe.read(_LENGTH.unpack(head)[0]))
+    length = _LENGTH.unpack(head)[0]
+    return pickle.loads(pipe.read(length)) if length else _BEAT
 
 
-def read_one(file: FoundFile, options: ReadOptions) -> Iterator[Event]:
-    """Read and chunk one file in this process."""
+def read_one(file: FoundFile, options: ReadOptions, beat: Callable[[], None] = lambda: None) -> Iterator[Event]:
+    """Read and chunk one file in this process; ``beat`` is called while nothing is yielded for long."""
     try:
         document = read(file.path, source=file.source, limits=options.limits, loaders=options.loaders)
         batch: list[Chunk] = []
@@ -235,7 +259,7 @@ def read_one(file: FoundFile, options: ReadOptions) -> Iterator[Event]:
                 batch = []
         if batch:
             yield ChunkBatch(file.source, tuple(batch))
-        card, target = _build_table(document, options)
+        card, target = _build_table(document, options, beat)
         yield Finished(file.source, replace(document, rows=None), rows if document.kind == "table" else None, card, target)
     except HybridRagError as error:
         yield Failed(file.source, error if isinstance(error, ReadError) else ReadError(error.message, error.remedy))
@@ -249,13 +273,23 @@ def read_one(file: FoundFile, options: ReadOptions) -> Iterator[Event]:
         )
 
 
-def _build_table(document: Document, options: ReadOptions) -> tuple[TableCard | None, Path | None]:
+def _build_table(document: Document, options: ReadOptions, beat: Callable[[], None]) -> tuple[TableCard | None, Path | None]:
     if document.rows is None or not document.rows.header or options.tables_directory is None:
         return None, None
     from hybrid_rag.tables import build
 
     target = options.tables_directory / f"{document.sha256[:16]}-{os.getpid()}-{time.monotonic_ns()}.parquet"
-    return build(document.rows, target, source=document.source), target
+    return build(_beating(document.rows, beat), target, source=document.source), target
+
+
+def _beating(rows: RowStream, beat: Callable[[], None]) -> RowStream:
+    def stream() -> Iterator[list[str]]:
+        for number, row in enumerate(rows.open()):
+            if not number % BEAT_ROWS:
+                beat()
+            yield row
+
+    return RowStream(rows.header, stream)
 
 
 def main() -> None:
@@ -263,6 +297,34 @@ def main() -> None:
     stdin, stdout = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints must not disturb the frames
     options = _receive(stdin)
-    while (file := _receive(stdin)) is not None:
-        for event in read_one(file, options):
-            _send(stdout, event)
+    threading.Thread(target=_watch, args=(os.getppid(), options.limits.max_memory_bytes), daemon=True).start()
+
+    def beat() -> None:
+        stdout.write(_LENGTH.pack(0))
+        stdout.flush()
+
+    with contextlib.suppress(BrokenPipeError):  # nobody is left to read for
+        while (file := _receive(stdin)) is not None:
+            for event in read_one(file, options, beat):
+                _send(stdout, event)
+
+
+def _watch(parent: int, most_bytes: int) -> None:
+    """End this process when its parent is gone, or when it takes too much memory."""
+    while True:
+        time.sleep(WATCH_SECONDS)
+        if os.getppid() != parent:
+            os._exit(0)
+        if _memory() > most_bytes:
+            os._exit(TOO_MUCH_MEMORY)
+
+
+def _memory() -> int:
+    """Bytes of memory that this process holds (its peak, where the system tells only that)."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

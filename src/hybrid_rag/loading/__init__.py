@@ -30,12 +30,13 @@ SHORTEST_JUDGED = 200  # characters from which the language of a text is named
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one file may cost. Seconds are enforced by the process that reads (see workers)."""
+    """What one file may cost. Seconds and memory are enforced by the process that reads (see workers)."""
 
     max_bytes: int = 512 << 20
     max_pages: int = 5000
     max_unpacked_bytes: int = 512 << 20
     max_seconds: float = 120.0
+    max_memory_bytes: int = 1 << 30
     ocr: bool = False
 
 

@@ -43,9 +43,10 @@ def records(
                         lines.put_back(used)
                         if repaired:
                             repaired()
+                plain = not dialect.escape and all(map(str.isascii, lines.taken))
                 lines.taken.clear()
                 if any(map(str.strip, row)):
-                    yield _cells(row, dialect)
+                    yield row if plain else _cells(row, dialect)
 
 
 class _Lines:

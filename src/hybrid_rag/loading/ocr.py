@@ -28,7 +28,9 @@ def recognise(path: Path, index: int, lock: threading.Lock) -> str:
         run = subprocess.run(["tesseract", str(image), "stdout"], capture_output=True, check=False)
     if run.returncode:
         reason = run.stderr.decode("utf-8", "replace").strip()[-200:]
-        raise ReadError(f"tesseract failed on page {index + 1}: {reason}", "Set document_processing.ocr to false to read the file without it.")
+        raise ReadError(
+            f"tesseract failed on page {index + 1}: {reason}", "Set document_processing.ocr to false to read the file without it."
+        )
     return run.stdout.decode("utf-8", "replace")
 
 

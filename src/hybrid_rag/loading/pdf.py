@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 PDFIUM = threading.Lock()  # pdfium is not thread-safe
 FEWEST_CHARACTERS = 10  # a page with fewer has no text
 SHOWN_PAGES = 10
+LARGEST_SECOND_TRY = 50 << 20  # bytes of a PDF without text that pypdf, which holds all of it in memory, is tried on
 MOST_OUTLINE = 20_000  # entries
 _BROKEN = re.compile(r"([^\W_]+)[-\u00ad\u2010]\n[^\S\n]*([^\W_]+)")
 _WORDS = re.compile(r"[^\W\d_]{2,}")
@@ -61,7 +62,9 @@ def read(path: Path, limits: Limits) -> Body:
         for line in pages.fields[index] if index < len(pages.fields) else ():
             builder.add(line, role="note", page=index + 1, page_label=label)
     if pages.total > len(texts):
-        builder.notice(f"Only the first {len(texts)} of {pages.total} pages were read.", "Raise document_processing.max_pages.", partial=True)
+        builder.notice(
+            f"Only the first {len(texts)} of {pages.total} pages were read.", "Raise document_processing.max_pages.", partial=True
+        )
     return builder.body(title=pages.title, pages=pages.total)
 
 
@@ -112,7 +115,11 @@ def _tidy(text: str) -> str:
     """NFKC folds ligatures; control characters go; pdfium's mark of a broken word becomes hyphen and line end."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\ufffe\n", "-\n").replace("\ufffe", "-\n")
     text = unicodedata.normalize("NFKC", text.encode("utf-8", "replace").decode("utf-8"))
-    return text if text.isascii() and text.isprintable() else "".join(c for c in text if c in "\n\t\u00ad" or unicodedata.category(c)[0] != "C")
+    return (
+        text
+        if text.isascii() and text.isprintable()
+        else "".join(c for c in text if c in "\n\t\u00ad" or unicodedata.category(c)[0] != "C")
+    )
 
 
 def _read_pages(path: Path, limits: Limits) -> _Pages:
@@ -120,7 +127,7 @@ def _read_pages(path: Path, limits: Limits) -> _Pages:
     pages: _Pages | None = None
     try:
         pages = _by_pdfium(path, limits)
-        if pages.has_text:
+        if pages.has_text or path.stat().st_size > LARGEST_SECOND_TRY:
             return pages
     except Exception as error:  # pdfium raises its own error class for every kind of damage
         first_error = error
