@@ -9,6 +9,7 @@ import pytest
 from hybrid_rag.errors import HybridRagError, InputError, SqlLimitError, SqlRejectedError, TableError
 from hybrid_rag.loading import Limits, tabular
 from hybrid_rag.records import TableCard
+from hybrid_rag.table_database import TableDatabase
 from hybrid_rag.table_store import SqlLimits, TableStore
 from hybrid_rag.tables import build, sql_names
 
@@ -28,10 +29,11 @@ def card_of(tmp_path: Path, text: str, name: str = "orders.csv") -> TableCard:
     return build(stream, tmp_path / f"{name}.parquet", source=name)
 
 
-@pytest.fixture
-def store(tmp_path: Path):
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory):
+    tmp_path = tmp_path_factory.mktemp("tables")
     cards = [(card_of(tmp_path, CELLS + ROWS), "orders.csv.parquet"), (card_of(tmp_path, "id,city\nO-1,Bern\nO-2,Graz\n", "places.csv"), "places.csv.parquet")]
-    made = TableStore(tmp_path, lambda: cards, lambda: 1, limits=SqlLimits(seconds=2, rows=10, memory_mb=128))
+    made = TableStore(tmp_path, lambda: cards, lambda: 1, limits=SqlLimits(seconds=0.5, rows=10, memory_mb=128, characters=1_000_000))
     yield made
     made.close()
 
@@ -78,6 +80,9 @@ def test_results_are_cut_and_say_so(store: TableStore) -> None:
         "COPY orders TO '/tmp/x.csv'", "EXPORT DATABASE '/tmp/x'", "ATTACH '/tmp/x.db'", "INSTALL httpfs", "LOAD httpfs", "PRAGMA version",
         "SET memory_limit='90GB'", "RESET memory_limit", "CALL pragma_version()", "SELECT 1; SELECT 2", "SELECT 1; DROP TABLE orders",
         "EXPLAIN SELECT 1", "BEGIN", "CHECKPOINT", "VACUUM", "/* x */ DROP TABLE orders", "", "-- nothing", "SELEC 1", "WITH x AS (SELECT 1) DELETE FROM orders",
+        "SELECT 1 /* */; /* */ DROP TABLE orders --", "PREPARE p AS SELECT 1", "PIVOT orders ON paid USING count(*)", "SHOW TABLES", "DESCRIBE orders",
+        "SUMMARIZE orders", "USE memory", "CREATE SECRET s (TYPE s3)", "SELECT " + "1," * 20_000 + "1", "SELECT " + "(" * 5000 + "1" + ")" * 5000,
+        "SELECT 1; \0", "COPY (SELECT 1) TO '/tmp/x'", "SET VARIABLE a = 1", "COMMENT ON TABLE orders IS 'x'",
     ],
 )  # fmt: skip
 def test_only_one_select_is_allowed(store: TableStore, sql: str) -> None:
@@ -92,12 +97,36 @@ def test_only_one_select_is_allowed(store: TableStore, sql: str) -> None:
         "SELECT * FROM glob('/*')", "SELECT * FROM read_parquet('*.parquet')", "SELECT * FROM read_json('/etc/hosts')", "SELECT getenv('HOME')",
         "SELECT * FROM read_blob('/etc/passwd')", "SELECT * FROM sniff_csv('/etc/passwd')", "SELECT (SELECT content FROM read_text('/etc/passwd'))",
         "WITH f AS (SELECT * FROM read_csv('http://127.0.0.1:9/x')) SELECT * FROM f", "SELECT * FROM nowhere", "SELECT nothing FROM orders",
+        "SELECT * FROM duckdb_settings()", "SELECT * FROM information_schema.tables", "SELECT current_setting('home_directory')", "SELECT * FROM sqlite_master",
+        "SELECT * FROM query('SELECT 1')", "SELECT * FROM query_table('orders')", "SELECT * FROM pragma_database_list", "SELECT * FROM system.main.orders",
+        "SELECT * FROM orders, LATERAL (SELECT * FROM read_text('/etc/passwd'))", "SELECT * FROM pg_catalog.pg_class", "SELECT * FROM 'orders.csv'",
+        "SELECT \"GetEnv\"('HOME')", "SELECT * FROM duckdb_secrets()", "SELECT parquet_metadata('x')", "SELECT * FROM parquet_metadata('/tmp/x.parquet')",
+        "SELECT * FROM SqlLimits", "WITH orders AS (SELECT * FROM '/etc/passwd') SELECT * FROM orders", "SELECT * FROM seq_scan('orders')",
+        "SELECT id FROM orders WHERE id IN (SELECT content FROM read_text('/etc/passwd'))", "SELECT * FROM read_csv_auto(['/etc/passwd'])",
     ],
 )  # fmt: skip
 def test_the_machine_is_out_of_reach(store: TableStore, sql: str) -> None:
     with pytest.raises(TableError) as caught:
         store.query(sql)
     assert "root:" not in str(caught.value)
+    assert caught.value.remedy
+
+
+def test_files_stay_out_of_reach_without_the_judge(tmp_path: Path) -> None:
+    """The second wall: DuckDB itself reads nothing outside the tables' folder, and its configuration cannot be changed."""
+    import duckdb
+
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "secret.csv").write_text("a\n1\n", encoding="utf-8")
+    database = TableDatabase(tmp_path / "inside", 64)
+    for sql in (
+        f"SELECT * FROM read_csv('{tmp_path}/secret.csv')", f"SELECT * FROM read_text('{tmp_path}/inside/../secret.csv')", "SELECT * FROM glob('/etc/*')",
+        f"COPY (SELECT 1) TO '{tmp_path}/out.csv'", f"ATTACH '{tmp_path}/x.db'", "SET enable_external_access=true", "SET memory_limit='9GB'", "INSTALL httpfs",
+        "SET allowed_directories=['/']", "RESET lock_configuration", "SELECT * FROM tmp_path",
+    ):  # fmt: skip
+        with pytest.raises(duckdb.Error):
+            database.cursor().execute(sql).fetchall()
+    database.close()
 
 
 @pytest.mark.parametrize(
@@ -106,22 +135,40 @@ def test_the_machine_is_out_of_reach(store: TableStore, sql: str) -> None:
         "WITH RECURSIVE t AS (SELECT 1 a UNION ALL SELECT a + 1 FROM t) SELECT count(*) FROM t",
         "SELECT count(*) FROM range(1000000) a, range(1000000) b",
         "SELECT string_agg(repeat('x', 1000), '') FROM range(10000000)",
-        "SELECT repeat('x', 10000) FROM range(1000) a, orders ORDER BY random()",
+        "SELECT repeat('x', 1000000000)",
+        "SELECT length(repeat('x', 2000000000))",
+        "SELECT range(1000000000)",
+        "SELECT list(range) FROM range(1000000000)",
+        "SELECT replace(replace(replace(repeat('x', 1000), 'x', repeat('y', 1000)), 'y', repeat('z', 1000)), 'z', 'aa')",
+        "SELECT repeat('x', 1000000) FROM range(9)",
+        "SELECT count(*) FROM orders a, orders b, orders c, orders d, orders e, orders f",
     ],
 )
 def test_limits(store: TableStore, sql: str) -> None:
-    try:
-        result = store.query(sql)
-    except SqlLimitError as error:
-        assert error.remedy
-    else:
-        assert result.truncated
-
-
-def test_a_stopped_query_leaves_the_store_usable(store: TableStore) -> None:
-    with pytest.raises(SqlLimitError):
-        store.query("SELECT count(*) FROM range(1000000) a, range(1000000) b")
+    with pytest.raises(SqlLimitError) as caught:
+        store.query(sql)
+    assert caught.value.remedy
     assert store.query("SELECT count(*) FROM orders").rows == ((59,),)
+
+
+@pytest.mark.parametrize("sql", ["SELECT * FROM range(100000000000)", "SELECT repeat('x', 10000) FROM range(1000) a, orders"])
+def test_long_results_are_cut(store: TableStore, sql: str) -> None:
+    result = store.query(sql)
+    assert (len(result.rows), result.truncated) == (10, True)
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("WITH a AS (SELECT id FROM orders WHERE qty = 1) SELECT count(*) FROM a", ((1,),)),
+        ("WITH orders AS (SELECT * FROM orders WHERE qty = 3) SELECT count(*) FROM orders", ((1,),)),
+        ("SELECT count(*) FROM Orders o WHERE EXISTS (SELECT 1 FROM places p WHERE p.id = o.id);", ((2,),)),
+        ("SELECT amount / 0, 'nan'::double, date '2024-01-02' FROM orders LIMIT 1", ((None, None, "2024-01-02"),)),
+        ("VALUES (1, 'a')", ((1, "a"),)),
+    ],
+)
+def test_what_is_allowed(store: TableStore, sql: str, rows: tuple) -> None:
+    assert store.query(sql).rows == rows
 
 
 def test_unknown_tables_are_said(store: TableStore) -> None:

@@ -1,188 +1,159 @@
-"""Read-only SQL over the tables: one SELECT, in memory, cut off from the machine, with limits."""
+"""The tables of an index: their cards with likely joins, read-only SQL over them, and their records as written."""
 
 from __future__ import annotations
 
-import re
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hybrid_rag.errors import InputError, SqlLimitError, SqlRejectedError, TableError
-from hybrid_rag.records import TableCard, TableJoin, TableResult
-from hybrid_rag.tables import RAW, ROW
+from hybrid_rag.errors import InputError, TableError
+from hybrid_rag.records import TableCard, TableColumn, TableJoin, TableResult
+from hybrid_rag.table_database import SqlLimits, TableDatabase
+from hybrid_rag.table_sql import check
+from hybrid_rag.table_worker import SqlWorker
+from hybrid_rag.tables import RAW, ROW, q
 
-if TYPE_CHECKING:
-    import duckdb
+__all__ = ["SqlLimits", "TableStore"]
 
-LOAD_MEMORY = "2GB"
 JOIN_OVERLAP = 0.5  # share of a column's values that must be in the other table's key
-LONGEST_CELL = 10_000  # characters
-LARGEST_RESULT = 5_000_000  # characters
+MOST_JOINS_TRIED = 200
+MOST_WORKERS = 2  # kept between queries
+OWN_MEMORY_MB = 1024  # for the statements of our own rules
 
 
 @dataclass(frozen=True, slots=True)
-class SqlLimits:
-    """Limits of one query; ``rows`` cuts the result and says so, the others stop the query."""
+class _Known:
+    """The tables of one generation of the index."""
 
-    seconds: float = 10.0
-    memory_mb: int = 512
-    rows: int = 1000
+    generation: int
+    cards: tuple[TableCard, ...]
+    files: dict[str, str]
 
 
 class TableStore:
-    """The tables of an index. ``tables`` gives the cards and the names of the columnar files in ``directory``."""
+    """The tables of an index. ``tables`` gives the cards and the names of the columnar files in ``directory``.
+
+    Thread-safe. Free SQL runs in a process of its own; the parameterised statements of our rules run here.
+    """
 
     def __init__(
         self, directory: Path, tables: Callable[[], Sequence[tuple[TableCard, str]]], generation: Callable[[], int], *, limits: SqlLimits
     ) -> None:
         self._directory, self._tables, self._generation, self._limits = directory, tables, generation, limits
         self._lock = threading.RLock()
-        self._cards: tuple[int, list[TableCard], dict[str, str]] = (-1, [], {})
-        self._loaded: tuple[Any, duckdb.DuckDBPyConnection | None] = (None, None)
+        self._known = _Known(-1, (), {})
+        self._database: TableDatabase | None = None
+        self._workers: list[SqlWorker] = []
 
     # ------------------------------------------------------------ cards
 
+    @property
+    def generation(self) -> int:
+        return self._generation()
+
     def cards(self) -> list[TableCard]:
         """All tables by source, with unique names and likely joins."""
-        return self._known()[1]
+        return list(self._current().cards)
 
     def card(self, name: str) -> TableCard | None:
-        return next((c for c in self.cards() if name in (c.name, c.source)), None)
+        """The table of this SQL name or file."""
+        return next((c for c in self._current().cards if name in (c.name, c.source)), None)
 
-    def _known(self) -> tuple[int, list[TableCard], dict[str, str]]:
+    def _current(self) -> _Known:
         with self._lock:
             generation = self._generation()
-            if self._cards[0] != generation:
-                cards, files, taken = [], {}, set()
+            if self._known.generation != generation:
+                cards, files = [], {}
                 for card, file in self._tables():
                     name, n = card.name, 1
-                    while name in taken:
+                    while name in files:
                         n += 1
                         name = f"{card.name}_{n}"
-                    taken.add(name)
                     files[name] = file
                     cards.append(replace(card, name=name))
-                self._cards = (generation, cards, files)
-                self._cards = (generation, [replace(c, joins=self._joins(c, cards)) for c in cards], files)
-            return self._cards
+                self._known = _Known(generation, tuple(cards), files)
+                self._known = _Known(generation, tuple(self._joined(cards)), files)
+            return self._known
 
-    def _joins(self, card: TableCard, cards: Sequence[TableCard]) -> tuple[TableJoin, ...]:
-        """Columns of this table whose values are found in the key of another: same name, or the other table's name within."""
-        out = []
-        for column in card.columns:
-            for other in cards:
-                for key in other.columns:
-                    if other.name == card.name or not key.is_key or column.is_key or key.type != column.type or key.name != column.name:
+    def _joined(self, cards: Sequence[TableCard]) -> Iterator[TableCard]:
+        """The cards with their likely joins: a column whose values are found in another table's key of the same name."""
+        keys: dict[str, list[tuple[TableCard, TableColumn]]] = {}
+        for card in cards:
+            for column in card.columns:
+                if column.is_key:
+                    keys.setdefault(column.name, []).append((card, column))
+        tried = 0
+        for card in cards:
+            joins = []
+            for column in card.columns:
+                for other, key in keys.get(column.name, ()):
+                    if other.name == card.name or column.is_key or not _may_overlap(column, key) or tried >= MOST_JOINS_TRIED:
                         continue
-                    sql = f'SELECT count(*) FILTER (WHERE v IN (SELECT "{key.name}" FROM "{other.name}")) / greatest(count(*), 1) FROM (SELECT DISTINCT "{column.name}" v FROM "{card.name}" WHERE "{column.name}" IS NOT NULL)'
-                    share = float(self._fetch(sql, [card.name, other.name])[0][0])
-                    if share >= JOIN_OVERLAP:
-                        out.append(TableJoin(column.name, other.name, key.name, round(share, 3)))
-        return tuple(out)
+                    tried += 1
+                    if (share := self._overlap(card, other, column.name)) >= JOIN_OVERLAP:
+                        joins.append(TableJoin(column.name, other.name, key.name, round(share, 3)))
+            yield replace(card, joins=tuple(joins))
+
+    def _overlap(self, card: TableCard, other: TableCard, column: str) -> float:
+        values = f"SELECT DISTINCT {q(column)} v FROM {q(card.name)} WHERE {q(column)} IS NOT NULL"
+        sql = f"SELECT count(*) FILTER (WHERE v IN (SELECT {q(column)} FROM {q(other.name)})) / greatest(count(*), 1) FROM ({values})"
+        return float(self.fetch(sql, (), (card.name, other.name))[0][0])
 
     # ------------------------------------------------------------ queries
 
     def query(self, sql: str) -> TableResult:
-        """Run one SELECT. Raises SqlRejectedError, SqlLimitError, TableError (with the known tables or columns)."""
-        import duckdb
+        """Run one SELECT. Raises SqlRejectedError, SqlLimitError, TableError (with the known tables)."""
+        known = self._current()
+        statement, names = check(sql, known.files, self._help())
+        answer = self._asked(statement, {name: known.files[name] for name in names})
+        return TableResult(
+            sql=statement,
+            columns=tuple(answer["columns"]),
+            rows=tuple(tuple(row) for row in answer["rows"]),
+            tables=names,
+            sources=tuple(card.source for card in known.cards if card.name in names),
+            truncated=answer["truncated"],
+            milliseconds=answer["milliseconds"],
+        )
 
-        statement = self._checked(sql)
+    def _asked(self, sql: str, files: dict[str, str]) -> dict[str, Any]:
         with self._lock:
-            names = self._used(statement)
-            connection = self._connection(names)
-            started = time.perf_counter()
-            timer = threading.Timer(self._limits.seconds, connection.interrupt)
-            timer.start()
-            try:
-                cursor = connection.execute(statement)
-                columns = tuple(d[0] for d in cursor.description or ())
-                rows = cursor.fetchmany(self._limits.rows + 1)
-            except duckdb.InterruptException:
-                raise SqlLimitError(f"The query took longer than {self._limits.seconds:g} seconds.", "Make it simpler, or raise tables.max_seconds.") from None
-            except duckdb.OutOfMemoryException:
-                raise SqlLimitError(f"The query needs more than {self._limits.memory_mb} MB.", "Make it simpler, or raise tables.max_memory_mb.") from None
-            except duckdb.Error as error:
-                raise TableError(f"The query failed: {str(error).splitlines()[0][:400]}", self._help()) from error
-            finally:
-                timer.cancel()
-            spent = (time.perf_counter() - started) * 1000
-        return self._result(statement, columns, rows, names, spent)
-
-    def _result(self, sql: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]], names: list[str], spent: float) -> TableResult:
-        plain = [tuple(_plain(v) for v in row) for row in rows[: self._limits.rows]]
-        if sum(len(str(v)) for row in plain for v in row) > LARGEST_RESULT:
-            raise SqlLimitError(f"The result has more than {LARGEST_RESULT:,} characters.", "Select fewer columns or rows.")
-        sources = tuple(card.source for card in self.cards() if card.name in names)
-        return TableResult(sql, columns, tuple(plain), tuple(names), sources, truncated=len(rows) > self._limits.rows, milliseconds=round(spent, 2))
-
-    def _checked(self, sql: str) -> str:
-        import duckdb
-
+            worker = self._workers.pop() if self._workers else SqlWorker(self._directory, self._limits)
         try:
-            statements = duckdb.extract_statements(sql)
-        except duckdb.Error as error:
-            raise SqlRejectedError(f"The SQL cannot be read: {str(error).splitlines()[0][:300]}", self._help()) from error
-        if len(statements) != 1:
-            raise SqlRejectedError(f"One statement is allowed, not {len(statements)}.", "Run them one at a time.")
-        if statements[0].type != duckdb.StatementType.SELECT:
-            raise SqlRejectedError(f"Only SELECT is allowed, not {statements[0].type.name}.", "The tables are read-only.")
-        return sql.strip().rstrip(";")
-
-    def _used(self, sql: str) -> list[str]:
-        """Names of the tables that a statement reads."""
-        import duckdb
-
-        try:
-            named = {n.split(".")[-1].strip('"').casefold() for n in duckdb.connect(":memory:").get_table_names(sql)}
-        except duckdb.Error:
-            named = set(re.findall(r"\w+", sql.casefold()))
-        return [card.name for card in self.cards() if card.name in named]
-
-    def _connection(self, names: Sequence[str]) -> duckdb.DuckDBPyConnection:
-        """A locked-down connection with these tables in memory."""
-        key = (self._generation(), tuple(names))
-        if self._loaded[0] != key or self._loaded[1] is None:
-            if self._loaded[1] is not None:
-                self._loaded[1].close()
-            self._loaded = (key, self._load(names, self._cards[2]))
-        return self._loaded[1]  # type: ignore[return-value]
-
-    def _load(self, names: Sequence[str], files: dict[str, str]) -> duckdb.DuckDBPyConnection:
-        import duckdb
-
-        connection = duckdb.connect(":memory:", config={"memory_limit": LOAD_MEMORY, "threads": 2})
-        try:
-            for name in names:
-                path = str(self._directory / files[name]).replace("'", "''")
-                connection.execute(f"CREATE TABLE \"{name}\" AS SELECT * FROM read_parquet('{path}')")
-        except duckdb.Error as error:
-            connection.close()
-            raise TableError(f"The table {name} cannot be read: {str(error).splitlines()[0][:300]}", "Run `hybrid-rag rebuild all`.") from error
-        used = connection.execute("SELECT sum(memory_usage_bytes) FROM duckdb_memory()").fetchone()[0] or 0
-        connection.execute(f"SET memory_limit='{int(used) // 1_000_000 + self._limits.memory_mb}MB'")
-        for setting in ("autoinstall_known_extensions=false", "autoload_known_extensions=false", "allow_community_extensions=false",
-                        "temp_directory=''", "enable_external_access=false", "lock_configuration=true"):  # fmt: skip
-            connection.execute(f"SET {setting}")
-        return connection
-
-    def _fetch(self, sql: str, names: Sequence[str]) -> list[tuple[Any, ...]]:
-        """Rows of a statement of our own."""
-        with self._lock:
-            return self._connection(list(names)).execute(sql).fetchall()
+            return worker.query(sql, files)
+        except TableError as error:
+            if type(error) is TableError:
+                raise TableError(error.message, self._help()) from None
+            raise
+        finally:
+            with self._lock:
+                if worker.alive and len(self._workers) < MOST_WORKERS:
+                    self._workers.append(worker)
+                    worker = None
+            if worker is not None and worker.alive:
+                worker.close()
 
     def fetch(self, sql: str, parameters: Sequence[Any], names: Sequence[str]) -> list[tuple[Any, ...]]:
         """Rows of a statement of our own with parameters, over the named tables."""
         import duckdb
 
         with self._lock:
-            self._known()
+            if self._database is None:
+                self._database = TableDatabase(self._directory, OWN_MEMORY_MB)
+            database, files = self._database, self._known.files
+        try:
+            database.use({name: files[name] for name in names})
+            cursor = database.cursor()
             try:
-                return self._connection(sorted(names)).execute(sql, list(parameters)).fetchall()
-            except duckdb.Error as error:
-                raise TableError(f"The query failed: {str(error).splitlines()[0][:400]}") from error
+                return cursor.execute(sql, list(parameters)).fetchall()
+            finally:
+                cursor.close()
+        except duckdb.IOException as error:
+            raise TableError(f"The table file of {', '.join(names)} cannot be read: {str(error).splitlines()[0][:200]}", "Run `hybrid-rag rebuild all`.") from error
+        except duckdb.Error as error:
+            raise TableError(f"The query failed: {str(error).splitlines()[0][:400]}") from error
 
     # ------------------------------------------------------------ records
 
@@ -191,26 +162,33 @@ class TableStore:
         card = self.card(source)
         if card is None:
             raise InputError(f"There is no table {source!r}.", self._help())
-        columns = ", ".join(f'"{c.name if c.type == "text" else c.name + RAW}"' for c in card.columns)
-        found = self.fetch(f'SELECT {columns} FROM "{card.name}" WHERE "{ROW}" BETWEEN ? AND ? ORDER BY "{ROW}"', (first, last), [card.name])
-        return tuple(c.label for c in card.columns), [tuple("" if v is None else str(v) for v in row) for row in found]
+        found = self.records(card, range(max(first, 1), min(last, card.rows) + 1)) if last >= first else {}
+        return tuple(c.label for c in card.columns), [found[number] for number in sorted(found)]
+
+    def records(self, card: TableCard, numbers: Sequence[int]) -> dict[int, tuple[str, ...]]:
+        """Records as written, by their number."""
+        columns = ", ".join(q(c.name if c.type == "text" else c.name + RAW) for c in card.columns)
+        where = f"{q(ROW)} BETWEEN ? AND ?" if isinstance(numbers, range) else f"{q(ROW)} IN (SELECT unnest(?::BIGINT[]))"
+        parameters = (numbers.start, numbers.stop - 1) if isinstance(numbers, range) else (list(numbers),)
+        found = self.fetch(f"SELECT {q(ROW)}, {columns} FROM {q(card.name)} WHERE {where}", parameters, [card.name])
+        return {int(row[0]): tuple("" if value is None else str(value) for value in row[1:]) for row in found}
 
     def _help(self) -> str:
-        names = ", ".join(card.name for card in self.cards()[:20])
+        names = ", ".join(card.name for card in self._known.cards[:20])
         return f"Tables: {names}. `hybrid-rag tables` shows their columns." if names else "There are no tables in the index."
 
     def close(self) -> None:
         with self._lock:
-            if self._loaded[1] is not None:
-                self._loaded[1].close()
-            self._loaded = (None, None)
+            for worker in self._workers:
+                worker.close()
+            self._workers = []
+            if self._database is not None:
+                self._database.close()
+            self._database = None
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return round(value, 10)
-    if value is None or isinstance(value, (bool, int)):
-        return value
-    if hasattr(value, "isoformat"):
-        return value.isoformat()
-    return str(value)[:LONGEST_CELL]
+def _may_overlap(column: TableColumn, key: TableColumn) -> bool:
+    """False when the ranges of the two columns say that they share no value."""
+    if column.type != key.type or column.minimum is None or key.minimum is None:
+        return False
+    return not (column.maximum < key.minimum or column.minimum > key.maximum)
