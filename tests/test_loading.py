@@ -191,7 +191,7 @@ def test_headings_tables_lists_and_notes(tmp_path: Path) -> None:
     item = '<w:p><w:pPr><w:numPr><w:ilvl w:val="0"/><w:numId w:val="1"/></w:numPr></w:pPr><w:r><w:t>item</w:t></w:r></w:p>'
     body = p(r("Title"), "H") + p(r("see") + '<w:r><w:footnoteReference w:id="2"/></w:r>') + f"<w:tbl>{table}</w:tbl>" + item
     document = load(docx(tmp_path / "a.docx", body, styles=styles, footnotes=notes))
-    assert document.text == "Title\n\nsee[2]\n\nx | y\n1 | 2\n\n- item\n\n[2] a note"
+    assert document.text == "Title\n\nsee\n\na note\n\nx | y\n1 | 2\n\n- item"
     assert {b.heading for b in document.blocks} == {("Title",)}
 
 

@@ -135,15 +135,16 @@ class _Worker:
                 if self._process is None:
                     return
             elif isinstance(frame, _Gone):
-                yield Failed(
-                    self._file.source, ReadError(f"Reading the file crashed its process ({frame.why()}).", "The file is probably damaged.")
-                )
+                yield Failed(self._file.source, self._why(frame.process.wait()))
                 self.kill()
                 return
             else:
                 yield frame
                 if isinstance(frame, (Finished, Failed)):
                     return
+                with self._wake:
+                    if not self._frames:
+                        self._alive_at = time.monotonic()  # the time that the caller took is not the worker's
 
     def _silent(self) -> Iterator[Event]:
         limit = self._options.limits.max_seconds

@@ -36,8 +36,8 @@ class Limits:
     max_pages: int = 5000
     max_unpacked_bytes: int = 512 << 20
     max_seconds: float = 120.0
-    max_memory_bytes: int = 1 << 30
     ocr: bool = False
+    max_memory_bytes: int = 1 << 30
 
 
 def supported_suffixes(loaders: Mapping[str, str] | None = None) -> frozenset[str]:

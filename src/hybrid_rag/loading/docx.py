@@ -70,7 +70,8 @@ class _Walk:
         self._styles = package.styles()
         self._numbering = package.numbering()
         self._builder = BodyBuilder()
-        self._pending: list[str] = []  # texts of notes that the present paragraph or table refers to
+        self._found: list[str] = []  # texts of notes that the present paragraph or table refers to
+        self._waiting: list[str] = []  # those of the present list, which they follow
         self._initial = ""  # a drop cap: the beginning of the next paragraph
         self._title_seen = 0  # 1 once a title stands above: headings then lie one level deeper
         self._notes: dict[str, dict[str, str]] = {}
@@ -119,17 +120,20 @@ class _Walk:
             elif name(element) == "tbl":
                 self._flush(items)
                 self._table(element)
-                self._flush(items)
+                self._add_notes(self._found)
         self._flush(items)
 
     def _flush(self, items: list[str]) -> None:
-        """Add the list that ends here, then the notes that were referred to."""
+        """Add the list that ends here, and the notes that it refers to."""
         if items:
             self._builder.add("\n".join(items), role="list")
             items.clear()
-        for text in self._pending:
+        self._add_notes(self._waiting)
+
+    def _add_notes(self, texts: list[str]) -> None:
+        for text in texts:
             self._builder.add(text, role="note")
-        self._pending.clear()
+        texts.clear()
 
     def _paragraph(self, element: Any, items: list[str]) -> None:
         text = self._text(element).strip("\n")
@@ -145,17 +149,18 @@ class _Walk:
 
     def _say(self, text: str, style: Style, level: int, number: tuple[str, int] | None, items: list[str]) -> None:
         label = self._numbering.next(*number) if number else ""
+        if number and not level and not style.title:
+            items.append(f"{'  ' * number[1]}{label if _CLAUSE.fullmatch(label) else '-'} {text.strip()}")
+            self._waiting += self._found
+            self._found.clear()
+            return
+        self._flush(items)
         if style.title or level:
-            self._flush(items)
             self._title_seen = self._title_seen or int(style.title)
             self._builder.heading(f"{label} {text}".strip(), 1 if style.title else level + self._title_seen)
-        elif number:
-            items.append(f"{'  ' * number[1]}{label if _CLAUSE.fullmatch(label) else '-'} {text.strip()}")
         else:
-            if items or self._pending:
-                self._flush(items)
             self._builder.add(text)
-            self._flush(items)
+        self._add_notes(self._found)
 
     def _properties(self, paragraph: Any) -> tuple[Style, int, tuple[str, int] | None, bool]:
         """(style, heading level or 0, (list, level) or None, whether it is a drop cap)."""
@@ -239,7 +244,7 @@ class _Walk:
                 out.append(_CHARACTERS[kind])
             elif kind in _NOTES:
                 note = self._notes.get(_NOTES[kind], {}).get(attribute(element, "id") or "")
-                self._pending.extend([note] if note and note not in self._pending else ())
+                self._found.extend([note] if note and note not in self._found else ())
             else:
                 if kind == "docPr" and (described := attribute(element, "descr")):
                     out.append(f" {described} ")

@@ -51,7 +51,16 @@ def source_of(root: Path, path: Path) -> str:
         relative = Path(os.path.normpath(absolute)).relative_to(root)
     except ValueError:
         raise InputError(f"{path} is not inside the data folder {root}.", "Give a path below it.") from None
-    return unicodedata.normalize("NFC", relative.as_posix())
+    return unicodedata.normalize("NFC", _decodable(relative.as_posix()))
+
+
+def _decodable(name: str) -> str:
+    """A name whose bytes are not UTF-8 (an old archive unpacked) read as Windows-1252."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return os.fsencode(name).decode("cp1252", "replace")
+    return name
 
 
 class _Walk:
@@ -60,7 +69,8 @@ class _Walk:
         self._files: dict[str, FoundFile] = {}
         self._skipped: list[SkippedPath] = []
         self._unreadable: list[str] = []
-        self._ignored = _patterns(root, exclude)
+        self._excluded = _patterns(exclude)
+        self._rules: dict[Path, Any] = {}  # folder -> patterns of its ignore file, or None
 
     def run(self, below: Iterable[Path] | None) -> Scan:
         if below is None:
@@ -96,7 +106,8 @@ class _Walk:
         if self._left_out(path, folder=False):
             return
         try:
-            if path.is_symlink() and not self._link_allowed(path):
+            if path.is_symlink():
+                self._skip_link(path)
                 return
             stat = path.stat()
         except OSError as error:
@@ -113,16 +124,15 @@ class _Walk:
                 return
             self._files[source] = FoundFile(source, path, stat.st_size, stat.st_mtime_ns)
 
-    def _link_allowed(self, path: Path) -> bool:
-        """A link is read only when it leads to a file inside the data folder (which is then indexed at its own place)."""
+    def _skip_link(self, path: Path) -> None:
+        """Links are not followed: what they lead to inside the folder is read at its own place."""
         try:
             target = path.resolve(strict=True)
         except (OSError, RuntimeError):
             self._skip(path, "it is a broken or circular link")
-            return False
+            return
         inside = target.is_relative_to(self._root.resolve())
         self._skip(path, "it is a link to another place of the folder" if inside else "it is a link out of the data folder")
-        return False
 
     def _left_out(self, path: Path, *, folder: bool) -> bool:
         name = path.name
@@ -131,24 +141,50 @@ class _Walk:
         if name.startswith((".", "~$")):
             self._skip(path, "it is an Office lock file" if name.startswith("~$") else "it is hidden")
             return True
-        relative = source_of(self._root, path)
-        if self._ignored is not None and self._ignored.match_file(relative + ("/" if folder else "")):
-            self._skip(path, f"{IGNORE_FILE} or data.exclude leaves it out")
+        if self._excluded is not None and _matches(self._excluded, self._root, path, folder):
+            self._skip(path, "data.exclude leaves it out")
             return True
+        if self._ignored(path, folder):
+            self._skip(path, f"{IGNORE_FILE} leaves it out")
+            return True
+        return False
+
+    def _ignored(self, path: Path, folder: bool) -> bool:
+        """By the ignore files of the folders above the path; the nearest that says something decides."""
+        for above in path.parents:
+            if above not in self._rules:
+                self._rules[above] = _patterns(_lines(above / IGNORE_FILE))
+            verdict = _matches(self._rules[above], above, path, folder) if self._rules[above] is not None else None
+            if verdict is not None:
+                return verdict
+            if above == self._root:
+                return False
         return False
 
     def _skip(self, path: Path, reason: str) -> None:
         self._skipped.append(SkippedPath(source_of(self._root, path), reason))
 
 
-def _patterns(root: Path, exclude: Sequence[str]) -> Any:
-    """gitignore patterns of the configuration and of the ignore file, or None."""
-    lines = list(exclude)
-    file = root / IGNORE_FILE
-    if file.is_file():
-        lines += file.read_text(encoding="utf-8", errors="replace").splitlines()
+def _lines(file: Path) -> list[str]:
+    try:
+        return file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+    except OSError:
+        return []
+
+
+def _patterns(lines: Sequence[str]) -> Any:
+    """Compiled gitignore patterns, or None when there are none."""
+    lines = [unicodedata.normalize("NFC", line) for line in lines if line.strip() and not line.startswith("#")]
     if not lines:
         return None
     from pathspec import GitIgnoreSpec
 
-    return GitIgnoreSpec.from_lines(lines)
+    try:
+        return GitIgnoreSpec.from_lines(lines)
+    except ValueError as error:
+        raise InputError(f"A pattern of files to leave out is not valid: {error}", "Correct data.exclude or the ignore file.") from error
+
+
+def _matches(patterns: Any, base: Path, path: Path, folder: bool) -> bool | None:
+    """True: left out, False: taken back by a ``!`` pattern, None: no pattern speaks of it."""
+    return patterns.check_file(source_of(base, path) + ("/" if folder else "")).include
