@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid_rag.analysis import STEMMERS, Analyzer, LexicalQuery, detect_language, normalise
+from hybrid_rag.analysis import IDENTIFIER_BOOST, STEMMERS, Analyzer, LexicalQuery, detect_language, holds, is_identifier, normalise
 
 english = Analyzer("en")
 
@@ -141,3 +141,34 @@ def test_language_of_a_collection(text: str, language: str) -> None:
 def test_the_terms_of_a_query_are_terms_of_the_same_text(text: str) -> None:
     for analyzer in (english, Analyzer("de")):
         assert {term for term, _ in analyzer.query(text).terms} <= set(analyzer.terms(text))
+
+
+@pytest.mark.parametrize("word", ["wc-2024-00318", "a002", "1.2.3", "0010", "021000021", "utf-8"])
+def test_identifiers_weigh_more_in_a_query(word: str) -> None:
+    assert is_identifier(word)
+    assert dict(english.query(f"find {word}").terms)[word] == IDENTIFIER_BOOST
+
+
+@pytest.mark.parametrize("word", ["2024", "27.5", "12", "5g", "word", "e-mail", ""])
+def test_quantities_and_words_are_no_identifiers(word: str) -> None:
+    assert not is_identifier(word)
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "held"),
+    [
+        ("The exact\nwords, here.", '"exact words"', True),
+        ("The exact wording", '"exact words"', False),
+        ("inexact words", '"exact words"', False),
+        ("exact words", '"exact word"', False),
+        ("Café Über", '"cafe uber"', True),
+        ("大東京都に", '"東京"', True),
+        ("東にある京", '"東京"', False),
+        ("use C++ and x", '"c++"', True),
+        ("a.b", '"a b" x', True),
+    ],
+)
+def test_quoted_words_are_looked_for_as_written(text: str, query: str, held: bool) -> None:
+    quoted = english.query(query).quoted
+    assert quoted
+    assert holds(text, quoted) is held

@@ -10,7 +10,7 @@ import pytest
 
 from hybrid_rag.analysis import Analyzer, LexicalQuery
 from hybrid_rag.errors import IndexDamagedError
-from hybrid_rag.lexical import LexicalEntry, LexicalIndex, RankBm25Index, TantivyIndex
+from hybrid_rag.lexical import LexicalEntry, LexicalIndex, RankBm25Index, TantivyIndex, record_keys
 
 ANALYZER = Analyzer("en")
 
@@ -240,3 +240,15 @@ def test_a_damaged_tantivy_folder_is_named(tmp_path: Path) -> None:
 
 def test_an_unused_query_is_empty() -> None:
     assert not LexicalQuery(())
+
+
+def test_the_row_whose_key_is_asked_for_comes_before_rows_that_mention_it(store: Store) -> None:
+    order, product = "order: O-77\nsku: LT-1013\nsku again: LT-1013", "sku: LT-1013\nname: a laptop of some make with a long description"
+    store.add([LexicalEntry(n, n, "table", text, "", record_keys(text)) for n, text in enumerate((order, product), start=1)])
+    assert store.find("LT-1013") == [2, 1]
+
+
+def test_keys_are_the_identifiers_of_the_records() -> None:
+    assert record_keys("sku: LT-1013\nname: x\n\nsku: LT-1014\nname: Y-2\n\nsku: LT-1013") == "lt-1013 lt-1014"
+    assert record_keys("name: Ann\ncode: A-1\n\nname: Bob") == ""
+    assert record_keys("") == ""

@@ -31,11 +31,12 @@ _PATH = re.compile(r"[^\W_](?:[^/@]*[^\W_])?")  # the pieces of a path or an e-m
 _ACCENTS = re.compile(r"(?<!и)[\u0300-\u036f]+|(?<=и)[\u0300-\u0305\u0307-\u036f]+")  # й is a letter of its own
 _INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")  # soft hyphen, zero-width space and joiner, byte order mark
 _PHRASE = re.compile(r'(?<!\w)["“”„«»]([^"“”„«»]+)["“”„«»](?!\w)')  # 27" is inches, no quotation mark
+IDENTIFIER_BOOST = 3  # of an identifier in a query: it is what is asked for
 _LONGEST_TERM = 200  # characters; longer tokens are cut (tantivy refuses 64 kB terms)
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _LETTERS = re.compile(r"[^\W\d_]+")
 
-ANALYSER_VERSION = 2  # raise when the terms of a text change: keyword indexes are then rebuilt
+ANALYSER_VERSION = 3  # raise when the terms of a text change: keyword indexes are then rebuilt
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,8 @@ class Analyzer:
             found: list[str] = []
             self._add_word(word, found)
             (spare if word in self._stopwords else counts).update(found)
+            if is_identifier(word):
+                counts[found[0]] += IDENTIFIER_BOOST - 1
         terms = tuple((term, float(n)) for term, n in (counts or spare).items())
         return LexicalQuery(terms, tuple(tuple(self.terms(phrase)) for phrase in quoted), tuple(map(_pattern, quoted)))
 
@@ -100,6 +103,13 @@ class Analyzer:
         if "-" in word and len(parts) > 1 and (joined := word.replace("-", "")).isalnum():
             out.append(self._stem(joined))
         out.extend(map(self._stem, parts))
+
+
+def is_identifier(word: str) -> bool:
+    """Does a normalised word name something (``wc-2024-00318``, ``a002``, ``1.2.3``, ``0010``) and give no quantity (``27.5``)?"""
+    if len(word) < 3 or not any(c.isdigit() for c in word):
+        return False
+    return word[0] == "0" or not word.replace(".", "", 1).isdigit()
 
 
 def holds(text: str, patterns: Iterable[str]) -> bool:

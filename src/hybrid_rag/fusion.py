@@ -13,7 +13,7 @@ from typing import TypeVar
 Item = TypeVar("Item", bound=Hashable)
 
 CLASSIC_K = 60
-WEAK = 0.45  # a kind whose best evidence is below this share of the other's gets no place while the other has hits
+WEAK = 0.5  # a kind whose best evidence is below this share of the other's gets no place while the other has hits
 
 
 def combine(legs: Sequence[Sequence[tuple[Item, float]]], weights: Sequence[float], floors: Sequence[float]) -> list[tuple[Item, float]]:

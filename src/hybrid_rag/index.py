@@ -18,7 +18,7 @@ from hybrid_rag.analysis import Analyzer
 from hybrid_rag.catalog import Catalog
 from hybrid_rag.catalog_schema import StoredChunk
 from hybrid_rag.errors import HybridRagError, IndexDamagedError, IndexEmptyError, IndexLockedError
-from hybrid_rag.lexical import LexicalEntry, LexicalIndex, RankBm25Index, TantivyIndex
+from hybrid_rag.lexical import LexicalEntry, LexicalIndex, RankBm25Index, TantivyIndex, record_keys
 from hybrid_rag.lock import is_locked, write_lock
 from hybrid_rag.records import Kind
 from hybrid_rag.vectors import VectorIndex
@@ -269,4 +269,5 @@ def _analyzer(language: str) -> Analyzer:
 def entry(stored: StoredChunk) -> LexicalEntry:
     """A stored chunk as the keyword leg takes it."""
     chunk = stored.chunk
-    return LexicalEntry(stored.number, stored.document, chunk.kind, chunk.text, chunk.context)
+    keys = record_keys(chunk.text) if chunk.kind == "table" and chunk.role == "body" else ""
+    return LexicalEntry(stored.number, stored.document, chunk.kind, chunk.text, chunk.context, keys)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hybrid_rag.analysis import Analyzer, LexicalQuery
+from hybrid_rag.analysis import Analyzer, LexicalQuery, is_identifier, normalise
 from hybrid_rag.errors import IndexDamagedError
 from hybrid_rag.records import KINDS, Kind
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 CONTEXT_WEIGHT = 0.5  # of title and heading path against the text itself
 WRITER_HEAP = 64_000_000  # bytes
 TIE_MARGIN = 16  # hits looked at beyond k, so that equal scores are ordered by number at the cut too
+_FIRST_CELL = re.compile(r"(?:\A|\n\n)[^\n:]+: ([^\n]+)")
 MOST_TIES = 4096  # hits looked at when that is not enough; beyond it equal scores keep the engine's order
 
 
@@ -29,6 +31,16 @@ class LexicalEntry:
     kind: Kind
     text: str
     context: str
+    keys: str = ""  # identifiers of the records of a table chunk
+
+
+def record_keys(text: str) -> str:
+    """The identifiers that stand first in the records of a table chunk ("sku: HP-1000").
+
+    A row whose key is asked for then comes before rows that only mention it.
+    """
+    keys = dict.fromkeys(normalise(key.strip()) for key in _FIRST_CELL.findall(text))
+    return " ".join(key for key in keys if is_identifier(key))
 
 
 class LexicalIndex(Protocol):
@@ -74,6 +86,7 @@ class TantivyIndex:
             schema.add_integer_field(name, indexed=True, fast=True)
         schema.add_text_field("body", tokenizer_name="whitespace", index_option="position")
         schema.add_text_field("context", tokenizer_name="whitespace", index_option="position")
+        schema.add_text_field("keys", tokenizer_name="whitespace", index_option="freq")
         self._schema = schema.build()
         try:
             self._index = tantivy.Index(self._schema, path=str(directory))
@@ -92,8 +105,9 @@ class TantivyIndex:
             document.add_integer("document", entry.document)
             document.add_integer("kind", KINDS.index(entry.kind))
             document.add_text("body", " ".join(self._analyzer.terms(entry.text)))
-            if entry.context:
-                document.add_text("context", " ".join(self._analyzer.terms(entry.context)))
+            for name, text in (("context", entry.context), ("keys", entry.keys)):
+                if text:
+                    document.add_text(name, " ".join(self._analyzer.terms(text)))
             writer.add_document(document)
 
     def delete(self, numbers: Iterable[int]) -> None:
@@ -150,7 +164,8 @@ class TantivyIndex:
         q, must, should = self._tantivy.Query, self._tantivy.Occur.Must, self._tantivy.Occur.Should
         words = []
         for term, boost in query.terms:
-            for field, weight in (("body", 1.0), ("context", CONTEXT_WEIGHT)):
+            fields = (("body", 1.0), ("context", CONTEXT_WEIGHT), ("keys", CONTEXT_WEIGHT))
+            for field, weight in fields if is_identifier(term) else fields[:2]:
                 words.append((should, q.boost_query(q.term_query(self._schema, field, term, "freq"), boost * weight)))
         parts = [(must, q.boolean_query(words))]
         parts += [(must, q.const_score_query(self._phrase(phrase), 0.0)) for phrase in query.phrases]
@@ -189,7 +204,7 @@ class RankBm25Index:
 
     def reload(self) -> None:
         corpus = [
-            (entry, self._analyzer.terms(entry.text), self._analyzer.terms(entry.context))
+            (entry, self._analyzer.terms(entry.text), self._analyzer.terms(f"{entry.context}\n\n{entry.keys}"))
             for entry in sorted(self._source(), key=lambda e: e.number)
         ]
         self._legs = {kind: _Leg([row for row in corpus if row[0].kind == kind]) for kind in KINDS}

@@ -1,4 +1,4 @@
-"""Our search as a LangChain retriever: put it wherever LangChain takes one."""
+"""Our search as a LangChain retriever, for any chain or agent of LangChain's."""
 
 from __future__ import annotations
 
@@ -11,37 +11,51 @@ from pydantic import ConfigDict
 
 from hybrid_rag.filters import Filters
 from hybrid_rag.records import Hit, SearchMode
-from hybrid_rag.service import Service
 
 
 class HybridRetriever(BaseRetriever):
-    """Searches a service. Each document's metadata says source, kind, title, heading, page, rows, rank, scores; its id is the chunk's."""
+    """The best passages and table rows as Documents.
+
+    ``searcher``: a :class:`~hybrid_rag.service.Service` or a :class:`~hybrid_rag.retrieval.Retriever`. A Document's
+    ``page_content`` is the chunk as it is quoted; its ``metadata`` holds id, source, kind, title, heading, page, rows,
+    date, tags, rank and scores by stage. ``filters`` act before the cut; so do filters of a call:
+    ``retriever.invoke("…", filters=Filters.parse(folder="policies"))``.
+
+    >>> from hybrid_rag import open_service
+    >>> HybridRetriever(searcher=open_service(), k=5).invoke("return policy")  # doctest: +SKIP
+    """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
-    service: Service
+    searcher: Any
     k: int = 5
     filters: Filters | None = None
     mode: SearchMode = "hybrid"
-    rerank: bool | None = None
+    rerank: bool = False
 
-    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        result = self.service.search(query, k=self.k, filters=self.filters, mode=self.mode, rerank=self.rerank)
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, filters: Filters | None = None, k: int | None = None
+    ) -> list[Document]:
+        """Raises InputError for an empty query, IndexError_ for an unusable index."""
+        chosen = filters if filters is not None else self.filters
+        result = self.searcher.search(query, k=k or self.k, filters=chosen, mode=self.mode, rerank=self.rerank)
         return [to_document(hit) for hit in result.hits]
 
 
 def to_document(hit: Hit) -> Document:
-    """A hit as LangChain's document."""
+    """A hit as a LangChain Document; what a chunk does not have (a page, rows …) is left out of the metadata."""
     chunk = hit.chunk
-    metadata: dict[str, Any] = {
+    values = {
+        "id": hit.chunk_id,
         "source": chunk.source,
         "kind": chunk.kind,
         "title": chunk.title,
-        "heading": " > ".join(chunk.heading),
+        "heading": list(chunk.heading) or None,
         "page": chunk.page,
         "rows": list(chunk.rows) if chunk.rows else None,
+        "date": hit.date,
+        "tags": list(hit.tags) or None,
         "rank": hit.rank,
         "scores": dict(hit.scores),
-        "chunk_id": hit.chunk_id,
     }
-    return Document(id=hit.chunk_id, page_content=chunk.text, metadata=metadata)
+    return Document(page_content=chunk.text, id=hit.chunk_id, metadata={name: value for name, value in values.items() if value is not None})
