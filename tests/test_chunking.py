@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -127,3 +128,44 @@ def test_ids_are_stable_and_differ() -> None:
     a, b = (list(chunk(table_document(("a",), [["1"], ["2"]]), ChunkOptions(rows=1))) for _ in range(2))
     assert [c.id for c in a] == [c.id for c in b]
     assert len({c.id for c in a}) == len(a)
+
+
+def test_the_pieces_of_a_long_record_say_which_it_is() -> None:
+    chunks = list(chunk(table_document(("account", "note"), [["0010", "word " * 3000]]), ChunkOptions()))
+    body = [c for c in chunks if c.role != "card"]
+    assert len(body) > 10
+    assert all(len(c.text) <= 1000 for c in body)
+    assert all(c.header == "account: 0010\nnote (continued)" for c in body[1:])
+    assert "0010" in body[-1].embedding_text
+
+
+def test_a_heading_stands_with_the_table_below_it() -> None:
+    builder = BodyBuilder()
+    builder.heading("Prices", 1)
+    builder.add("| a |\n|---|\n| 1 |", role="table", header="| a |\n|---|\n")
+    assert [(c.text, c.role, c.heading) for c in chunk(text_document(builder), ChunkOptions())] == [
+        ("Prices\n\n| a |\n|---|\n| 1 |", "table", ("Prices",))
+    ]
+
+
+def test_headings_without_text_lead_to_the_section_below() -> None:
+    builder = BodyBuilder()
+    builder.heading("One", 1)
+    builder.heading("Inner", 2)
+    builder.add("text")
+    assert [c.heading for c in chunk(text_document(builder), ChunkOptions())] == [("One", "Inner")]
+
+
+def test_chunks_do_not_span_pages() -> None:
+    builder = BodyBuilder()
+    for page in (1, 2):
+        builder.add(f"on page {page}", page=page)
+    assert [(c.page, c.text) for c in chunk(text_document(builder), ChunkOptions())] == [(1, "on page 1"), (2, "on page 2")]
+
+
+def test_the_card_knows_dates_and_what_stood_above() -> None:
+    document = replace(table_document(("day", "id"), [["2024-02-01", "007"], ["2023-05-06", "008"]]), metadata={"above": "Claims of the North"})
+    card = list(chunk(document, ChunkOptions()))[-1]
+    assert "day (date): 2023-05-06 to 2024-02-01" in card.text
+    assert "id (text): 007, 008" in card.text
+    assert "Claims of the North" in card.text

@@ -37,11 +37,11 @@ def test_the_example_of_the_documentation(place: Path, capsys: pytest.CaptureFix
 def test_documents_say_where_they_stand(place: Path) -> None:
     with open_service("config.yaml") as service:
         service.index()
-        found = HybridRetriever(service=service, k=2).invoke("A-1")
-        empty = HybridRetriever(service=service, k=2, mode="keyword").invoke("zebra")
+        found = HybridRetriever(searcher=service, k=2).invoke("A-1")
+        empty = HybridRetriever(searcher=service, k=2, mode="keyword").invoke("zebra")
     assert found[0].metadata["source"] == "stock.csv"
     assert found[0].metadata["rows"] == [1, 1]
-    assert found[0].id == found[0].metadata["chunk_id"]
+    assert found[0].id == found[0].metadata["id"]
     assert empty == []
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import unicodedata
 import zipfile
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from hybrid_rag.errors import DataError, InputError, ReadError
 from hybrid_rag.loading import Limits, read
-from hybrid_rag.loading.pdf import join_broken
 from hybrid_rag.loading.scan import scan, source_of
 from hybrid_rag.records import Document
 
@@ -117,12 +115,6 @@ def test_pages_are_counted_from_one() -> None:
     assert ("Charging",) in {b.heading for b in document.blocks}
 
 
-def test_broken_words_are_joined_and_compounds_keep_their_hyphen() -> None:
-    text = "the cli-\nmate and price-\ndetermining rules, self-\nmade, well-\nknown"
-    words = Counter(["price", "determining", "rules"])
-    assert join_broken(text, words, Counter()) == "the climate and price-determining rules, self-made, well-known"
-
-
 def test_a_cut_pdf_is_reported(tmp_path: Path) -> None:
     whole = (DATA / "headphone_manual.pdf").read_bytes()
     with pytest.raises(ReadError, match="PDF"):
@@ -197,7 +189,11 @@ def test_headings_tables_lists_and_notes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "old or encrypted"), (b"<html><body>x</body></html>", "web page"), (b"PK\x03\x04half", "damaged")],
+    [
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "old or encrypted"),
+        (b"<html><body>x</body></html>", "web page"),
+        (b"PK\x03\x04half", "damaged"),
+    ],
 )
 def test_what_only_looks_like_a_docx(tmp_path: Path, content: bytes, reason: str) -> None:
     with pytest.raises(ReadError, match=reason):
@@ -216,7 +212,10 @@ def test_entities_are_not_expanded(tmp_path: Path) -> None:
     secret = tmp_path / "secret.txt"
     secret.write_text("SECRET", encoding="utf-8")
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("word/document.xml", f'<!DOCTYPE d [<!ENTITY e SYSTEM "{secret.as_uri()}">]><w:document {W}><w:body><w:p><w:r><w:t>a&e;</w:t></w:r></w:p></w:body></w:document>')
+        archive.writestr(
+            "word/document.xml",
+            f'<!DOCTYPE d [<!ENTITY e SYSTEM "{secret.as_uri()}">]><w:document {W}><w:body><w:p><w:r><w:t>a&e;</w:t></w:r></w:p></w:body></w:document>',
+        )
     assert "SECRET" not in load(path).text
 
 

@@ -1,14 +1,19 @@
+"""Search over a real index: places, filters, quoted words, hostile input, caches, age, fall-backs."""
+
 from __future__ import annotations
 
+import os
 import random
+import time
 import unicodedata
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from hybrid_rag.errors import InputError
 from hybrid_rag.filters import Filters
-from hybrid_rag.fusion import fuse, fuse_classic, places
 from hybrid_rag.index import Index, IndexOptions
 from hybrid_rag.ingest import IngestOptions, ingest
 from hybrid_rag.retrieval import RetrievalOptions, Retriever
@@ -18,13 +23,13 @@ WORDS = "apple battery camera delivery engine fabric garden hotel island jacket 
 embedder = HashEmbedder()
 
 
-def make(folder: Path, files: dict[str, str]) -> Index:
+def make(folder: Path, files: dict[str, str], **options: object) -> Index:
     root = folder / "data"
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    index = Index(IndexOptions(folder / "index"), create=True)
+    index = Index(IndexOptions(folder / "index", **options), create=True)
     ingest(index, IngestOptions(root, workers=1), embedder=lambda: embedder)
     return index
 
@@ -174,57 +179,254 @@ def test_neighbours_join_without_counting_twice(tmp_path: Path) -> None:
     index.close()
 
 
-# ---------------------------------------------------------------- fusion
+def test_age_counts_less_than_relevance(tmp_path: Path) -> None:
+    today = datetime.now(UTC).date()
+    files = {
+        "old.md": f"---\ndate: {today - timedelta(days=4000)}\n---\nbattery recall notice for the battery recall",
+        "new.md": f"---\ndate: {today}\n---\na garden party, and one battery",
+    }
+    index = make(tmp_path, files)
+    result = retriever(index, recency_half_life_days=30).search("battery recall notice", k=2)
+    assert result.hits[0].source == "old.md"
+    assert {"recency", "weighted"} <= set(result.hits[0].scores)
+    index.close()
 
 
-def test_reciprocal_ranks() -> None:
-    assert fuse([["a", "b"], ["b"]], [0.5, 0.5], k=10) == [("b", 0.5 / 12 + 0.5 / 11), ("a", 0.5 / 11)]
-    assert fuse([["b"], ["a"]], [0.5, 0.5], k=10)[0][0] == "a"  # ties by the item
-    assert fuse([["a"], ["b"]], [1.0, 0.0], k=10) == [("a", 1 / 11)]
+def test_age_decides_between_equals(tmp_path: Path) -> None:
+    files = {f"f{i}/notice.txt": "battery recall notice" for i in range(5)}
+    for i, name in enumerate(files):
+        path = tmp_path / "data" / name
+        path.parent.mkdir(parents=True)
+        path.write_text(files[name], encoding="utf-8")
+        os.utime(path, (time.time() - 86_400 * 100 * (5 - i),) * 2)
+    index = Index(IndexOptions(tmp_path / "index"), create=True)
+    ingest(index, IngestOptions(tmp_path / "data", workers=1), embedder=lambda: embedder)
+    plain = retriever(index).search("battery", k=5).hits
+    aged = retriever(index, recency_half_life_days=100).search("battery", k=5).hits
+    assert [h.source for h in plain] == list(files)
+    assert [h.source for h in aged] == list(files)[::-1]
+    assert [h.ranks["recency"] for h in aged] == [1, 2, 3, 4, 5]
+    index.close()
 
 
-def test_classic_ties_keep_the_order_of_appearance() -> None:
-    assert [item for item, _ in fuse_classic([["b"], ["a"]], [0.5, 0.5])] == ["b", "a"]
+def test_the_same_text_in_two_files_stays_two_hits_that_know_of_each_other(tmp_path: Path) -> None:
+    index = make(tmp_path, {"a.txt": "one notice for all", "b.txt": "one notice for all", "c.txt": "another notice"})
+    hits = {h.source: h for h in retriever(index).search("notice for all", k=3).hits}
+    assert set(hits) == {"a.txt", "b.txt", "c.txt"}
+    assert (hits["a.txt"].same_text, hits["b.txt"].same_text, hits["c.txt"].same_text) == (("b.txt",), ("a.txt",), ())
+    index.close()
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_classic_equals_langchains_ensemble(seed: int) -> None:
+@pytest.mark.parametrize("mode", ["hybrid", "keyword", "dense"])
+@pytest.mark.parametrize("fusion", ["weighted", "rrf", "classic"])
+def test_quoted_words_must_occur_in_every_mode_and_fusion(index: Index, mode: str, fusion: str) -> None:
+    search = retriever(index, fusion=fusion)
+    assert {h.source for h in search.search('"opened headphones" window', k=5, mode=mode).hits} == {"policy.md"}  # type: ignore[arg-type]
+    nothing = search.search('"opened headphone"', k=5, mode=mode)  # type: ignore[arg-type]
+    assert nothing.hits == ()
+    assert "quoted" in nothing.notes[-1]
+
+
+def test_why_there_is_nothing_is_said(index: Index) -> None:
+    search = retriever(index)
+    assert "filters" in search.search("apple", k=3, filters=Filters(folder="none")).notes[-1]
+    assert "words" in search.search("🔥", k=3, mode="keyword").notes[-1]
+    assert "matches" in search.search("xylophone", k=3, mode="keyword").notes[-1]
+
+
+def test_no_hit_scores_zero(index: Index) -> None:
+    for hit in retriever(index).search("sku-1001 zirconium apple", k=200, mode="keyword").hits:
+        assert hit.scores["bm25"] > 0
+        assert hit.terms or hit.rank > 10
+
+
+@pytest.mark.parametrize("k", [0, -1, 1001])
+def test_a_number_of_results_out_of_bounds_is_said(index: Index, k: int) -> None:
+    with pytest.raises(InputError, match=f"{k:,}"):
+        retriever(index).search("apple", k=k)
+
+
+def test_only_one_leg_when_the_other_is_switched_off(index: Index) -> None:
+    words = retriever(index, vector_search_k=0).search("apple", k=3)
+    meaning = retriever(index, keyword_search_k=0).search("apple", k=3)
+    assert words.mode == "keyword"
+    assert all("cosine" not in h.scores for h in words.hits)
+    assert all("bm25" not in h.scores for h in meaning.hits)
+    assert len(words.hits) == len(meaning.hits) == 3
+
+
+def test_kinds_searched_together_make_one_ranking(index: Index) -> None:
+    hits = retriever(index, separate=False).search("zirconium rings", k=8).hits
+    scores = [h.scores["weighted"] for h in hits]
+    assert scores == sorted(scores, reverse=True)
+    assert {h.chunk.kind for h in hits} == {"table", "text"}
+
+
+def test_a_given_vector_is_used_and_not_cached(index: Index) -> None:
+    search = retriever(index, None)
+    result = search.search("apple", k=3, mode="dense", vector=embedder.embed_query("return window for opened headphones"))
+    assert result.mode == "dense"
+    assert result.hits[0].source == "policy.md"
+    assert not search.search("apple", k=3, mode="dense", vector=embedder.embed_query("zirconium")).cached
+
+
+def test_a_cached_result_is_the_same_and_says_so(index: Index) -> None:
+    search = retriever(index)
+    first, again = (search.search("apple", k=3, filters=Filters(kind="text")) for _ in range(2))
+    assert (first.cached, again.cached) == (False, True)
+    assert replace(again, cached=False, milliseconds={}) == replace(first, milliseconds={})
+    assert not search.search("apple", k=3, filters=Filters(kind="table")).cached
+    assert not retriever(index, cache_entries=0).search("apple", k=3).cached
+
+
+def test_the_query_is_embedded_once(index: Index) -> None:
+    class Counting(HashEmbedder):
+        asked = 0
+
+        def embed_query(self, text: str):
+            self.asked += 1
+            return super().embed_query(text)
+
+    model = Counting()
+    search = retriever(index, model)
+    for k in range(1, 6):
+        search.search("apple garden", k=k)
+    assert model.asked == 1
+
+
+def test_a_failing_embedder_leaves_keywords_and_is_named(index: Index) -> None:
+    result = retriever(index, HashEmbedder(fails=("apple",))).search("apple", k=3)
+    assert result.mode == "keyword"
+    assert result.hits
+    assert "the test says so" in result.notes[0]
+
+
+def test_another_embedder_is_not_mixed_in(index: Index) -> None:
+    result = retriever(index, HashEmbedder("bundled:other")).search("apple", k=3)
+    assert result.mode == "keyword"
+    assert embedder.name in result.notes[0]
+
+
+class Reversing:
+    """A cross-encoder that likes what holds its word."""
+
+    name = "test:word"
+
+    def __init__(self, word: str) -> None:
+        self.word, self.pairs = word, 0
+
+    def score(self, query: str, texts):
+        import numpy as np
+
+        self.pairs += len(texts)
+        return np.array([5.0 if self.word in text else -5.0 for text in texts], np.float32)
+
+
+def test_the_cross_encoder_moves_what_it_likes_and_sees_few(index: Index) -> None:
+    plain = retriever(index).search("zirconium rings", k=5)
+    word = f"drawer {next(h for h in plain.hits[1:] if h.chunk.kind == 'text').chunk.text.split('drawer ')[1]}"
+    judge = Reversing(word)
+    search = Retriever(index, lambda: embedder, lambda: judge, RetrievalOptions(rerank_top=6))
+    result = search.search("zirconium rings", k=5, rerank=True)
+    assert result.reranked
+    assert judge.pairs == 6
+    liked = next(h for h in result.hits if word in h.chunk.text)
+    assert liked.ranks["rerank"] == 1
+    assert liked.scores["rerank"] == 5.0
+    assert liked.rank < next(h.rank for h in plain.hits if word in h.chunk.text)
+    assert not search.search("zirconium rings", k=5).reranked
+    assert not retriever(index).search("zirconium rings", k=5, rerank=True).reranked  # there is no cross-encoder
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "dense"])
+@pytest.mark.parametrize("seed", range(3))
+def test_never_fewer_than_k_when_k_pass(tmp_path: Path, seed: int, mode: str) -> None:
+    """Every selectivity from one document to all: each passing chunk has a vector, so each can be found."""
+    rng = random.Random(seed)
+    files = {f"f{i % 4}/n{i:03}.txt": " ".join(rng.choices(WORDS, k=12)) for i in range(90)}
+    index = make(tmp_path, files)
+    sources = sorted(files)
+    for passing in (1, 2, 5, 20, 60, 89, 90):
+        filters = Filters(sources=tuple(rng.sample(sources, passing)))
+        for k in (1, 5, 30):
+            hits = retriever(index, candidates=10).search("apple hotel", k=k, filters=filters, mode=mode).hits
+            assert len(hits) == min(k, passing)
+            assert {h.source for h in hits} <= set(filters.sources)
+    index.close()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_classic_is_langchains_nested_ensemble(tmp_path: Path, seed: int) -> None:
+    """A generated corpus of both kinds, the same tokens, the same vectors, `id_key`, cut to k."""
     ensemble = pytest.importorskip("langchain_classic.retrievers", reason="langchain-classic is not installed").EnsembleRetriever
     from langchain_core.documents import Document
     from langchain_core.retrievers import BaseRetriever
 
-    class Fixed(BaseRetriever):
-        found: list[str]
+    rng = random.Random(seed)
+    files = {f"n{i}.txt": " ".join(rng.choices(WORDS, k=rng.randint(5, 60))) for i in range(60)}
+    files["t.csv"] = "name,words\n" + "".join(f"r{i},{' '.join(rng.choices(WORDS, k=rng.randint(5, 60)))}\n" for i in range(300))
+    index = make(tmp_path, files, lexical_engine="rank_bm25")
+    stored = list(index.catalog.iterate_chunks())
+
+    class Keyword(BaseRetriever):
+        """As BM25Retriever: the n best by rank_bm25 over our tokens (which drops what scores zero)."""
+
+        kind: str
 
         def _get_relevant_documents(self, query: str, *, run_manager) -> list[Document]:
-            return [Document(page_content=x, metadata={"id": x}) for x in self.found]
+            return [document(n) for n, _ in index.lexical.search(index.analyzer.query(query), k=5, kind=self.kind)]
+
+    class Dense(BaseRetriever):
+        kind: str
+
+        def _get_relevant_documents(self, query: str, *, run_manager) -> list[Document]:
+            return [document(n) for n, _ in index.vectors.search(self.kind, embedder.embed_query(query), k=5)]
+
+    by_number = {s.number: s for s in stored}
+
+    def document(number: int) -> Document:
+        return Document(by_number[number].chunk.text, metadata={"id": by_number[number].id})
+
+    inner = [ensemble(retrievers=[Keyword(kind=kind), Dense(kind=kind)], weights=[0.5, 0.5], id_key="id") for kind in ("table", "text")]
+    outer = ensemble(retrievers=inner, weights=[0.4, 0.6], id_key="id")
+    ours = retriever(index, fusion="classic")
+    for _ in range(15):
+        query = " ".join(rng.choices(WORDS, k=3))
+        expected = [d.metadata["id"] for d in outer.invoke(query)][:5]
+        assert [h.chunk_id for h in ours.search(query, k=5).hits] == expected
+    index.close()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_keyword_leg_is_langchains_bm25_retriever_over_our_tokens(tmp_path: Path, seed: int) -> None:
+    retrievers = pytest.importorskip("langchain_community.retrievers", reason="langchain-community is not installed")
+    from hybrid_rag.lexical import lucene_bm25
 
     rng = random.Random(seed)
-    items = [f"x{i}" for i in range(12)]
-    lists = [rng.sample(items, rng.randrange(0, 8)) for _ in range(4)]
-    inner = [ensemble(retrievers=[Fixed(found=a), Fixed(found=b)], weights=[0.5, 0.5], id_key="id") for a, b in (lists[:2], lists[2:])]
-    outer = ensemble(retrievers=inner, weights=[0.4, 0.6], id_key="id")
-    ours_inner = [[i for i, _ in fuse_classic(pair, [0.5, 0.5])] for pair in (lists[:2], lists[2:])]
-    ours = [i for i, _ in fuse_classic(ours_inner, [0.4, 0.6])]
-    assert ours == [d.metadata["id"] for d in outer.invoke("q")]
+    index = make(
+        tmp_path, {f"n{i}.txt": " ".join(rng.choices(WORDS, k=rng.randint(20, 60))) for i in range(40)}, lexical_engine="rank_bm25"
+    )
+    stored = list(index.catalog.iterate_chunks())
+    tokens = [index.analyzer.terms(s.chunk.text) + index.analyzer.terms(s.chunk.context) for s in stored]
+    theirs = retrievers.BM25Retriever(
+        vectorizer=lucene_bm25(tokens),
+        docs=[_document(s.chunk.text, s.number) for s in stored],
+        k=5,
+        preprocess_func=lambda text: [term for term, boost in index.analyzer.query(text).terms for _ in range(int(boost))],
+    )
+    compared = 0
+    for _ in range(20):
+        query = " ".join(rng.choices(WORDS, k=2))
+        ours = index.lexical.search(index.analyzer.query(query), k=6)
+        if len({round(score, 9) for _, score in ours}) < 6:
+            continue  # ties: theirs are in no particular order
+        compared += 1
+        assert [n for n, _ in ours[:5]] == [d.metadata["number"] for d in theirs.invoke(query)]
+    assert compared > 5
+    index.close()
 
 
-@pytest.mark.parametrize(
-    ("strengths", "expected"),
-    [
-        ({"table": 1.0, "text": 1.0}, {"table": 2, "text": 3}),
-        ({"table": 1.0, "text": 0.1}, {"table": 5, "text": 0}),
-        ({"table": 0.1, "text": 1.0}, {"table": 0, "text": 5}),
-    ],
-)
-def test_places(strengths: dict[str, float], expected: dict[str, int]) -> None:
-    got = places(strengths, {"table": 0.4, "text": 0.6}, {"table": 9, "text": 9}, 5)
-    assert {kind: got.count(kind) for kind in expected} == expected
+def _document(text: str, number: int):
+    from langchain_core.documents import Document
 
-
-def test_a_weak_kind_fills_up_when_the_strong_one_has_no_more() -> None:
-    assert places({"table": 1.0, "text": 0.1}, {"table": 0.4, "text": 0.6}, {"table": 1, "text": 9}, 4) == ["table", "text", "text", "text"]
-
-
-def test_a_kind_of_weight_zero_gets_no_place() -> None:
-    assert places({"table": 1.0, "text": 0.5}, {"table": 0.0, "text": 1.0}, {"table": 9, "text": 9}, 2) == ["text", "text"]
+    return Document(text, metadata={"number": number})

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +23,10 @@ class Sleeper(Base):
 class Crasher(Base):
     def lazy_load(self):
         os.abort(); yield
+class Glutton(Base):
+    def lazy_load(self):
+        hoard = [bytes(50_000_000) + b"x" for _ in range(40)]
+        time.sleep(60); yield
 class Chatty(Base):
     def lazy_load(self):
         print("noise on stdout")
@@ -39,8 +47,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def run(root: Path, workers: int = 2, seconds: float = 30, **loaders: str) -> dict[str, str]:
-    options = ReadOptions(limits=Limits(max_seconds=seconds), loaders={f".{k}": f"odd_loaders:{v}" for k, v in loaders.items()})
+def run(root: Path, workers: int = 2, seconds: float = 30, memory: int = 1 << 30, **loaders: str) -> dict[str, str]:
+    options = ReadOptions(limits=Limits(max_seconds=seconds, max_memory_bytes=memory), loaders={f".{k}": f"odd_loaders:{v}" for k, v in loaders.items()})
     out = {}
     for event in read_all(scan(root, loaders=options.loaders).files, options, workers=workers):
         if isinstance(event, Finished):
@@ -89,3 +97,43 @@ def test_a_large_table_comes_in_bounded_batches(folder: Path) -> None:
     sizes = [len(e.chunks) for e in read_all(scan(folder).files, ReadOptions()) if isinstance(e, ChunkBatch) and e.source == "big.csv"]
     assert sum(sizes) == 2001
     assert max(sizes) <= 500
+
+
+def test_a_file_that_needs_too_much_memory_is_given_up(folder: Path) -> None:
+    (folder / "1.big").write_text("x", encoding="utf-8")
+    out = run(folder, memory=300_000_000, big="Glutton")
+    assert "more than 300 MB of memory" in out["1.big"]
+    assert out["5.txt"] == "text 5"
+
+
+def test_a_slow_caller_is_not_taken_for_a_slow_reader(folder: Path) -> None:
+    (folder / "a.csv").write_text("a,b\n" + "1,2\n" * 30_000, encoding="utf-8")
+    events = read_all(scan(folder).files, ReadOptions(limits=Limits(max_seconds=1)), workers=1)
+    out = []
+    for event in events:
+        if isinstance(event, ChunkBatch) and not out.count(event.source) and event.source == "a.csv":
+            time.sleep(1.5)
+        out.append(event.source)
+        assert not isinstance(event, Failed)
+
+
+def test_it_works_from_a_script_without_a_main_guard(folder: Path) -> None:
+    script = f"""
+from pathlib import Path
+from hybrid_rag.loading.scan import scan
+from hybrid_rag.workers import Finished, ReadOptions, read_all
+print(sum(isinstance(e, Finished) for e in read_all(scan(Path({str(folder)!r})).files, ReadOptions(), workers=2)))
+"""
+    done = subprocess.run([sys.executable, "-"], input=script, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.strip() == "6", done.stderr
+
+
+def test_no_process_is_left_behind(folder: Path) -> None:
+    threads = threading.active_count()
+    events = read_all(scan(folder).files, ReadOptions(), workers=2)
+    next(events)
+    events.close()
+    deadline = time.monotonic() + 10
+    while threading.active_count() > threads and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert threading.active_count() <= threads

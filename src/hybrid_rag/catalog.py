@@ -264,7 +264,10 @@ class Catalog:
 
     def dimensions(self, fingerprint: str) -> int:
         """Of an embedder whose vectors are in the cache; 0 when there are none."""
-        return int(self.value("SELECT length(vector) / 4 FROM vectors WHERE fingerprint = ? LIMIT 1", (fingerprint,)) or 0)
+        found = self.value("SELECT length(vector) / 4 FROM vectors WHERE fingerprint = ? LIMIT 1", (fingerprint,))
+        if not found and fingerprint == self.setting("fingerprint"):
+            found = self.setting("dimensions", "0")  # of an embedder that was chosen but has embedded nothing yet
+        return int(found or 0)
 
     def cached_vectors(self, fingerprint: str, hashes: Iterable[str]) -> dict[str, bytes]:
         """Cached vectors (float32 bytes) of texts by hash."""

@@ -245,7 +245,7 @@ class _Leg:
     def __init__(self, rows: list[tuple[LexicalEntry, list[str], list[str]]]) -> None:
         self.entries = [entry for entry, _, _ in rows]
         self.texts = [(body, context) for _, body, context in rows]
-        self._model = _bm25([body + context or [""] for body, context in self.texts]) if rows else None
+        self._model = lucene_bm25([body + context or [""] for body, context in self.texts]) if rows else None
 
     def scores(self, query: LexicalQuery) -> Iterable[float]:
         if self._model is None:
@@ -253,7 +253,8 @@ class _Leg:
         return self._model.get_scores([term for term, boost in query.terms for _ in range(int(boost))])
 
 
-def _bm25(corpus: list[list[str]]) -> Any:
+def lucene_bm25(corpus: list[list[str]]) -> Any:
+    """A rank_bm25 model over terms, with an idf that is positive for every term: log(1 + (N - n + .5) / (n + .5))."""
     import math
 
     from rank_bm25 import BM25Okapi

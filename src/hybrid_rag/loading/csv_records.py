@@ -17,8 +17,8 @@ from hybrid_rag.loading.encoding import open_text
 MOST_LINES = 20_000  # lines of one record; a quote that stays open longer is a stray one
 LONGEST_REPAIR = 30  # lines joined when a broken record is read again
 MOST_TRIES = 200  # ways to read a broken record
-_ESCAPED = re.compile(r'\\([\\"\'])')
-_MARKS = {"\\": "\ue0f0", '"': "\ue0f1", "'": "\ue0f2"}  # stand for escaped characters while csv reads
+_ESCAPED = re.compile(r'\\([\\"])')
+_MARKS = {"\\": "\ue0f0", '"': "\ue0f1"}  # stand for escaped characters while csv reads
 _UNMARK = str.maketrans({mark: char for char, mark in _MARKS.items()})
 
 csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
@@ -37,10 +37,13 @@ def records(
             for row in csv.reader(lines.feed(), **_format(dialect)):
                 odd = len(row) != width or len(lines.taken) != 1 or lines.taken[0].count(dialect.quote) & 1
                 if width and odd and _broken(lines.taken, dialect):
+                    seen = len(lines.taken)
+                    if len(row) != width:
+                        lines.take_more(LONGEST_REPAIR)  # the cell may go on below what csv took
                     fixed, used = _read_again(lines.taken, dialect, width)
+                    lines.put_back(used or seen)
                     if fixed is not None:
                         row = fixed
-                        lines.put_back(used)
                         if repaired:
                             repaired()
                 plain = not dialect.escape and all(map(str.isascii, lines.taken))
@@ -61,22 +64,29 @@ class _Lines:
     def feed(self) -> Iterator[str]:
         """Lines until the end of the file, or until one record has taken too many."""
         taken, waiting = self.taken, self._waiting
-        while waiting and len(taken) < MOST_LINES:
-            taken.append(waiting.popleft())
-            yield taken[-1]
-        for line in self._file:
-            if "\0" in line:
-                line = line.replace("\0", "")
-            if self._escape and "\\" in line:
-                line = _ESCAPED.sub(lambda m: _MARKS[m[1]] if m[1] != "'" else m[0], line)
+        while len(taken) < MOST_LINES:
+            line = waiting.popleft() if waiting else self._next()
+            if line is None:
+                self.ended = True
+                return
             taken.append(line)
             yield line
-            while waiting and len(taken) < MOST_LINES:
-                taken.append(waiting.popleft())
-                yield taken[-1]
-            if len(taken) >= MOST_LINES:
-                return
-        self.ended = not waiting
+
+    def _next(self) -> str | None:
+        """The next line of the file without NULs, escapes marked."""
+        line = next(self._file, None)
+        if line is None:
+            return None
+        if "\0" in line:
+            line = line.replace("\0", "")
+        if self._escape and "\\" in line:
+            line = _ESCAPED.sub(lambda m: _MARKS[m[1]], line)
+        return line
+
+    def take_more(self, most: int) -> None:
+        """Count further lines to the present record, until it has ``most``."""
+        while len(self.taken) < most and (line := self._waiting.popleft() if self._waiting else self._next()) is not None:
+            self.taken.append(line)
 
     def put_back(self, used: int) -> None:
         """Give back the lines of the present record after the first ``used``."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid_rag.errors import ReadError
 from hybrid_rag.loading.body import Body, BodyBuilder
+from hybrid_rag.loading.hyphens import Hyphens
 from hybrid_rag.loading.pdf_fields import annotations
 
 if TYPE_CHECKING:
@@ -23,12 +23,7 @@ FEWEST_CHARACTERS = 10  # a page with fewer has no text
 SHOWN_PAGES = 10
 LARGEST_SECOND_TRY = 50 << 20  # bytes of a PDF without text that pypdf, which holds all of it in memory, is tried on
 MOST_OUTLINE = 20_000  # entries
-_BROKEN = re.compile(r"([^\W_]+)[-\u00ad\u2010]\n[^\S\n]*([^\W_]+)")
-_WORDS = re.compile(r"[^\W\d_]{2,}")
-# First parts that make compounds written with a hyphen.
-_COMPOUND_FIRST = frozenset(
-    "all anti co cross ex full half high long low mid multi non off on post pre price real self short so state third time two three user well".split()
-)
+_BREAK_MARK = re.compile(r"(?<=\w)[\x02\ufffe]\n?")  # pdfium's, by version, for a hyphen at a line end
 
 
 @dataclass
@@ -51,14 +46,13 @@ def read(path: Path, limits: Limits) -> Body:
     builder = BodyBuilder()
     texts = [_tidy(text) for text in pages.texts]
     _empty_pages(path, texts, pages.fields, limits, builder)
-    words = Counter(word.casefold() for text in texts for word in _WORDS.findall(_BROKEN.sub(" ", text)))
-    compounds = Counter(word.casefold() for text in texts for word in re.findall(r"[^\W\d_]+-[^\W\d_]+", text))
+    hyphens = Hyphens(texts)
     headings: dict[int, list[tuple[int, str]]] = {}
     for index, level, title in pages.outline:
         headings.setdefault(index, []).append((level, title))
     for index, text in enumerate(texts):
         label = pages.labels[index] if index < len(pages.labels) else None
-        _add_page(builder, join_broken(text, words, compounds), index + 1, label, headings.get(index, ()))
+        _add_page(builder, hyphens.join(text), index + 1, label, headings.get(index, ()))
         for line in pages.fields[index] if index < len(pages.fields) else ():
             builder.add(line, role="note", page=index + 1, page_label=label)
     if pages.total > len(texts):
@@ -66,31 +60,6 @@ def read(path: Path, limits: Limits) -> Body:
             f"Only the first {len(texts)} of {pages.total} pages were read.", "Raise document_processing.max_pages.", partial=True
         )
     return builder.body(title=pages.title, pages=pages.total)
-
-
-def join_broken(text: str, words: Counter[str], compounds: Counter[str]) -> str:
-    """Join words broken at line ends. The hyphen stays where the document itself, or the first part, speaks for it.
-
-    ``words`` and ``compounds`` count what the document writes within its lines: "climate", "price-determining".
-    """
-
-    def join(match: re.Match[str]) -> str:
-        first, second = match[1], match[2]
-        whole, compound = (first + second).casefold(), f"{first}-{second}".casefold()
-        keep = compounds[compound] > words[whole] or (not words[whole] and _compound(first, second, words))
-        return f"{first}-{second}" if keep else f"{first}{second}"
-
-    return _BROKEN.sub(join, text)
-
-
-def _compound(first: str, second: str, words: Counter[str]) -> bool:
-    """Whether two parts look like a compound: digits, a capital inside, a usual first part, or two words of the document."""
-    return (
-        first.casefold() in _COMPOUND_FIRST
-        or not (first.isalpha() and second.isalpha())
-        or (second[0].isupper() and not first.isupper())
-        or (words[first.casefold()] > 0 and words[second.casefold()] > 0)
-    )
 
 
 def _add_page(builder: BodyBuilder, text: str, page: int, label: str | None, headings: Iterable[tuple[int, str]]) -> None:
@@ -113,7 +82,7 @@ def _add_paragraphs(builder: BodyBuilder, text: str, page: int, label: str | Non
 
 def _tidy(text: str) -> str:
     """NFKC folds ligatures; control characters go; pdfium's mark of a broken word becomes hyphen and line end."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\ufffe\n", "-\n").replace("\ufffe", "-\n")
+    text = _BREAK_MARK.sub("-\n", text.replace("\r\n", "\n").replace("\r", "\n"))
     text = unicodedata.normalize("NFKC", text.encode("utf-8", "replace").decode("utf-8"))
     return (
         text

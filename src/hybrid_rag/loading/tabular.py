@@ -25,7 +25,8 @@ HEADER_SAMPLE = 100  # records looked at to find the header
 LONGEST_PREAMBLE = 25  # records that may stand above the header
 SHOWN_ROWS = 5  # record numbers named in a notice
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*%?")
-_MEASURE = re.compile(r"[-+]?\d+\.\d{3,}|\d{4}-\d\d-\d\d.*|\d{1,2}[/.]\d{1,2}[/.]\d{4}.*")  # never the name of a column
+_DECIMAL = re.compile(r"[-+]?\d+\.\d{3,}")  # like the next, never the name of a column above such values
+_DAY = re.compile(r"(?:\d{4}-\d\d-\d\d|\d{1,2}[/.]\d{1,2}[/.]\d{4})(?:[ T].*)?")
 
 
 def read(path: Path, limits: Limits) -> Body:
@@ -120,10 +121,11 @@ def _is_data(first: Sequence[list[str]]) -> bool:
     if all(_NUMBER.fullmatch(cell.strip()) for cell in head if cell.strip()) and len(set(head)) < len(head):
         return all(_NUMBER.fullmatch(cell.strip()) for cell in rest[0] if cell.strip())
     for i, cell in enumerate(head):
-        if _MEASURE.fullmatch(cell.strip()):
-            alike = sum(1 for row in rest if _MEASURE.fullmatch(row[i].strip()) or not row[i].strip() or _NUMBER.fullmatch(row[i].strip()))
-            same_kind = sum(1 for row in rest if _MEASURE.fullmatch(row[i].strip()))
-            if alike >= 0.9 * len(rest) and same_kind >= 0.5 * len(rest):
+        column = [row[i].strip() for row in rest]
+        like = next((kind for kind in (_DECIMAL, _DAY) if kind.fullmatch(cell.strip())), None)
+        if like is not None:
+            wanted = _NUMBER if like is _DECIMAL else _DAY
+            if sum(1 for value in column if wanted.fullmatch(value)) >= 0.9 * sum(1 for value in column if value) > 0:
                 return True
     return False
 
