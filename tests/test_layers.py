@@ -15,10 +15,10 @@ LAYERS: tuple[str, ...] = (
     "errors records",
     "config filters loading loading.body loading.docx loading.encoding loading.markdown loading.pdf loading.plain loading.scan loading.sniff "
     "loading.tabular chunking chunking_tables analysis stopwords models embedding embedding_onnx embedding_ollama reranking ollama_server llm "
-    "catalog catalog_schema lexical vectors vectors_exact chroma_connection vectors_chroma_base vectors_chroma probe file_lock tables table_database table_sql table_worker table_store prompts citations sentences extraction "
+    "catalog catalog_schema lexical vectors vectors_exact chroma_connection vectors_chroma_base vectors_chroma probe file_lock tables table_database table_sql table_worker table_store prompts citations support instructions sentences extraction "
     "abstention fusion search_cache lock table_types question_words question_reading question_shapes question_rules metrics onnx_model",
     "workers index writer",
-    "embedder_run ingest ranking retrieval browsing answering questions maintenance",
+    "embedder_run ingest ranking retrieval browsing writing answering questions maintenance",
     "parts service",
     "batch conversation doctor watching evaluation langchain_parts langchain_parts.retriever langchain_parts.chain langchain_parts.loaders langchain_parts.embeddings",
     "hybrid_rag render render_text cli cli.app cli.asking cli.common cli.configuring cli.documents cli.measuring cli.progress cli.serving cli.storing cli.tabular "

@@ -10,26 +10,28 @@ from typing import TYPE_CHECKING
 from hybrid_rag import citations
 from hybrid_rag.abstention import CHUNKS_LOOKED_AT, identifiers, unanswerable
 from hybrid_rag.analysis import normalise
+from hybrid_rag.errors import OllamaError
 from hybrid_rag.extraction import Extract, extract
 from hybrid_rag.filters import Filters
-from hybrid_rag.prompts import Passage, build, estimate_tokens, fit
-from hybrid_rag.records import Answer, Chunk, Citation, Hit, SearchResult
+from hybrid_rag.records import Answer, Citation, Hit, SearchResult
 from hybrid_rag.retrieval import Retriever
-from hybrid_rag.sentences import split
+from hybrid_rag.writing import LONGEST_QUOTE, write
 
 if TYPE_CHECKING:
-    from hybrid_rag.llm import Generation, OllamaChat
+    from hybrid_rag.llm import OllamaChat
     from hybrid_rag.reranking import Reranker
 
 NOT_FOUND = "Not in your documents."
 CLOSEST = "No passage answers this clearly. The closest ones:"
 NEAREST_SHOWN = 3
-LONGEST_QUOTE = 500  # characters quoted for a sentence of the model's
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerOptions:
-    """As the section `answers` of the configuration; ``neighbours`` from `retrieval`."""
+    """As the section `answers` of the configuration; ``neighbours`` from `retrieval`.
+
+    ``quote_on_failure``: quote when the language model fails in the middle, rather than raise.
+    """
 
     context_chunks: int = 5
     max_sentences: int = 3
@@ -37,6 +39,7 @@ class AnswerOptions:
     support_below: float = 2.0
     quote_from: float = 2.0
     neighbours: int = 1
+    quote_on_failure: bool = False
 
 
 class Answerer:
@@ -53,7 +56,9 @@ class Answerer:
     def answer(
         self, question: str, *, filters: Filters | None = None, k: int | None = None, on_token: Callable[[str], None] | None = None
     ) -> Answer:
-        """Answer a question. Raises InputError, IndexError_, and OllamaError when a configured model fails."""
+        """Answer a question. Raises InputError, IndexError_, and OllamaError when a model that must be there fails.
+
+        ``on_token`` gets pieces of the answer that have passed the check, while a model writes it."""
         started = time.perf_counter()
         reranker = self._reranker()
         wanted = k or self._options.context_chunks
@@ -119,31 +124,24 @@ class Answerer:
     # ------------------------------------------------------------ language model
 
     def _write(self, question: str, hits: Sequence[Hit], chat: OllamaChat, on_token: Callable[[str], None] | None) -> Answer:
-        chunks = {n: self._retriever.neighbours(hit.chunk, self._options.neighbours) for n, hit in enumerate(hits, start=1)}
-        passages = [Passage(n, _label(chunk), _shown(chunk)) for n, chunk in chunks.items()]
-        kept, tokens = fit(question, passages, sentences=self._options.max_sentences, budget=chat.budget)
-        generation = chat.generate(build(question, kept, sentences=self._options.max_sentences), on_token=on_token)
-        checked = citations.check(generation.text, [(p.n, p.text) for p in kept])
-        base = Answer(
-            question,
-            "",
-            "llm",
-            False,
-            hits=tuple(hits),
-            model=chat.model,
-            tokens=_tokens(generation, tokens, kept),
-            milliseconds={"generate": generation.milliseconds},
-            checks=checked.notes,
-            notes=_dropped(len(passages) - len(kept)),
-        )
-        if checked.abstained:
-            return replace(base, answer=NOT_FOUND, abstained=True, mode="none")
-        if not checked.sentences:
+        """The model's answer; a quote when nothing of it stands in its sources, or when the model fails and may be done without."""
+        o = self._options
+        chunks = {n: self._retriever.neighbours(hit.chunk, o.neighbours) for n, hit in enumerate(hits, start=1)}
+        try:
+            written = write(question, hits, chunks, chat, sentences=o.max_sentences, on_token=on_token)
+        except OllamaError as error:
+            if not o.quote_on_failure:
+                raise
             quoted = self._quote(question, hits)
-            note = "The model's answer did not stand in its sources; this is quoted instead."
-            return replace(quoted, model=chat.model, tokens=base.tokens, milliseconds={**base.milliseconds, **quoted.milliseconds},
-                           checks=base.checks, notes=(*base.notes, note, *quoted.notes))  # fmt: skip
-        return replace(base, answer=checked.text, citations=_cite(checked, {p.n: chunks[p.n] for p in kept}, hits))
+            return replace(quoted, notes=(*quoted.notes, f"Answered without the language model: {error.message}"))
+        if written.abstained:
+            return replace(written, answer=NOT_FOUND, mode="none")
+        if written.citations:
+            return written
+        quoted = self._quote(question, hits)
+        note = "The model's answer did not stand in its sources; this is quoted instead."
+        return replace(quoted, model=chat.model, tokens=written.tokens, milliseconds={**written.milliseconds, **quoted.milliseconds},
+                       checks=written.checks, notes=(*written.notes, note, *quoted.notes))  # fmt: skip
 
     def _whole_files(self, hits: Sequence[Hit]) -> int:
         """What loading the whole documents of the hits would have cost, in tokens (estimate)."""
@@ -162,52 +160,3 @@ def _nearest(n: int, hit: Hit, question: str) -> Citation:
     quote = chunk.text[:LONGEST_QUOTE]
     return Citation(n, chunk.source, chunk.kind, chunk.page, chunk.page_label, chunk.rows, chunk.heading, quote, True, hit.chunk_id,
                     chunk.start, chunk.start + len(quote), citations.spans_of_support(quote, question))  # fmt: skip
-
-
-def _cite(checked: citations.Checked, chunks: dict[int, Chunk], hits: Sequence[Hit]) -> tuple[Citation, ...]:
-    """One citation for each number of the answer, quoting the sentence of the passage that supports best."""
-    support: dict[int, list[str]] = {}
-    for sentence, numbers in checked.sentences:
-        for n in numbers:
-            support.setdefault(n, []).append(sentence)
-    out = []
-    for n, lines in sorted(support.items()):
-        chunk, claim = chunks[n], " ".join(lines)
-        start, end = _best_span(chunk.text, claim)
-        quote = chunk.text[start:end]
-        out.append(
-            Citation(n, chunk.source, chunk.kind, chunk.page, chunk.page_label, chunk.rows, chunk.heading, quote, True,
-                     hits[n - 1].chunk_id, chunk.start + start, chunk.start + end, citations.spans_of_support(quote, claim))  # fmt: skip
-        )
-    return tuple(out)
-
-
-def _best_span(text: str, claim: str) -> tuple[int, int]:
-    """The sentence of a text that shares most words and numbers with a claim."""
-    spans = split(text) or [(0, len(text))]
-    best = max(spans, key=lambda span: (len(citations.spans_of_support(text[span[0] : span[1]], claim)), -span[0]))
-    return best[0], min(best[1], best[0] + LONGEST_QUOTE)
-
-
-def _label(chunk: Chunk) -> str:
-    place = Citation(0, chunk.source, chunk.kind, chunk.page, chunk.page_label, chunk.rows, chunk.heading).place()
-    return f"{chunk.source}, {place}" if place else chunk.source
-
-
-def _shown(chunk: Chunk) -> str:
-    return f"{chunk.header}\n{chunk.text}" if chunk.header else chunk.text
-
-
-def _tokens(generation: Generation, estimate: int, kept: Sequence[Passage]) -> dict[str, int]:
-    return {
-        "prompt": generation.prompt_tokens or estimate,
-        "answer": generation.answer_tokens,
-        "context": sum(estimate_tokens(p.text) for p in kept),
-    }
-
-
-def _dropped(n: int) -> tuple[str, ...]:
-    if not n:
-        return ()
-    what = "passage did" if n == 1 else "passages did"
-    return (f"{n} lowest-ranked {what} not fit into the model's context and were left out.",)

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hybrid_rag import sentences
-from hybrid_rag.analysis import normalise
+from hybrid_rag.support import spans_of_support, supports
 
-MARK = re.compile(r"\s*\[(\d{1,3}(?:\s*[,;]\s*\d{1,3})*)\]")
-_NUMBER = re.compile(r"\d+(?:[.,:/\-]\d+)*")
-_NAME = re.compile(r"\b(?:[A-Z][\w'’&-]*[A-Za-z0-9]|[A-Z]{2,})\b")
-_IDENTIFIER = re.compile(r"\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w]+(?:-[\w]+)*\b")
-_WORD = re.compile(r"[^\W_]{3,}")
-_LINK = re.compile(r"!?\[([^\]]*)\]\((?:[^()\s]|\([^)]*\))*\)|<?https?://\S+>?")
-MONTHS = ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"]
-_ORDINARY = frozenset(
-    ["The", "A", "An", "In", "On", "At", "For", "From", "To", "Of", "By", "With", "And", "Or", "But", "If", "It", "Its", "This", "That", "These", "Those", "They", "There", "Their", "He", "She", "You", "Your", "We", "Our", "I", "No", "Yes", "Not", "All", "Any", "Each", "Both", "When", "While", "Where", "Who", "What", "Which", "How", "As", "According", "Based", "After", "Before", "During", "Also", "However", "Passage", "Document", "Answer", "Customers"]
+__all__ = ["Checked", "CheckedStream", "check", "spans_of_support", "strip_links", "supports"]
+
+_MARK = re.compile(r"\s*[\[【(](\d{1,3}(?:\s*[,;]\s*\d{1,3})*)[\]】)]")
+_BRACKETED = re.compile(r"\s*[\[【](?:passages?\s*)?(\d{1,3}(?:\s*(?:[,;]|and)\s*(?:passages?\s*)?\d{1,3})*)[\]】]", re.IGNORECASE)
+_AFTER_STOP = re.compile(r"([.!?])((?:\s*\[\d[\d\s,;]*\])+)")
+_URL = r"(?:https?|ftp|file|data|javascript|mailto):[^\s<>\"'\])]*"
+_LINK = re.compile(
+    rf"!?\[([^\]\n]*)\](?:\(\s*<?[^()\s]*(?:\([^()\s]*\)[^()\s]*)*>?(?:\s+[\"'(][^\n]*?[\"')])?\s*\)|\[[^\]\n]*\])|<?{_URL}>?|</?(?:a|img|iframe|script|object|embed|form|video|audio|svg|link|meta)\b[^<>]*>",
+    re.IGNORECASE,
 )
-DONT_KNOW = re.compile(r"^\W*(?:i (?:do not|don['’]?t) know|i am not sure|not (?:mentioned|stated) in)\b", re.IGNORECASE)
-SUPPORT_SHARE = 0.5  # of a sentence's content words that the passage must hold
+_WORD = re.compile(r"[^\W_]")
+_DONT_KNOW = re.compile(
+    r"^\W*(?:i (?:do not|don['’]?t|cannot|can['’]?t) (?:know|answer|say|tell)|i(?: am|['’]m) (?:not sure|unable)|unknown\W*$|not (?:in|mentioned|stated|given|specified|found) (?:in|by)?)",
+    re.IGNORECASE,
+)
+_SAYS_NOTHING = re.compile(
+    r"\b(?:passages?|context|(?:provided|given|above) (?:documents?|texts?|sources?|information))\b[^.!?]{0,40}\b(?:do|does|did)(?: not|n['’]t)\b[^.!?]{0,20}"
+    r"\b(?:mention|contain|provide|say|state|specif|include|hold|answer|give|offer|describ|list)"
+    r"|\bthere (?:is|was|are) no (?:information|mention|answer)\b|^no information\b",
+    re.IGNORECASE,
+)
+_YES_NO = re.compile(r"^(?:yes|no|ja|nein|oui|non|sí)\W*$", re.IGNORECASE)
+_ITEM = re.compile(r"^[ \t]*(?:[-*•+]|\d{1,2}[.)])[ \t]+", re.MULTILINE)
+_THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,128 +45,132 @@ class Checked:
     abstained: bool = False
 
 
-def check(answer: str, passages: Sequence[tuple[int, str]]) -> Checked:
+def check(answer: str, passages: Sequence[tuple[int, str]], *, keep_links: bool = False) -> Checked:
     """Hold an answer against its passages, (n, text) each.
 
-    A sentence whose citation fails is cited anew when exactly one passage supports it, else dropped. An answer that
-    says it does not know is an abstention, whatever it cites.
+    A sentence whose citation fails is cited anew when exactly one passage supports it, else left out. An answer that
+    says it does not know is an abstention, whatever it cites. Links are reduced to their text; ``keep_links`` lets
+    addresses stand that a passage holds letter for letter.
     """
-    plain = strip_links(answer).strip()
-    if not plain or DONT_KNOW.match(plain):
+    plain = _plain(answer, passages if keep_links else ())
+    if not _WORD.search(_MARK.sub("", plain)) or _DONT_KNOW.match(plain):
         return Checked("", (), (), abstained=True)
-    texts = dict(passages)
     kept: list[tuple[str, tuple[int, ...]]] = []
     notes: list[str] = []
-    for start, end in sentences.split(_marks_inside(plain)):
-        piece = _marks_inside(plain)[start:end]
-        sentence, cited = _take_marks(piece)
-        if not sentence or not _WORD.search(sentence):
+    opening, unknowing = "", False
+    for sentence, cited in _sentences(plain):
+        if _DONT_KNOW.match(sentence) or _SAYS_NOTHING.search(sentence):
+            unknowing = True
             continue
-        good = tuple(n for n in cited if n in texts and supports(texts[n], sentence))
-        if not good:
-            others = [n for n, text in texts.items() if supports(text, sentence)]
-            if len(others) == 1 or (others and not cited):
-                good = (others[0],)
-                notes.append(f"Cited anew as [{others[0]}]: “{_short(sentence)}”")
-            else:
-                reason = "cites no passage that supports it" if cited else "stands in no passage"
-                notes.append(f"Left out, for it {reason}: “{_short(sentence)}”")
-                continue
-        elif len(good) < len(cited):
-            notes.append(f"A citation was dropped from: “{_short(sentence)}”")
-        kept.append((sentence, good))
-    text = " ".join(f"{_before_stop(sentence, good)}" for sentence, good in kept)
-    return Checked(text, tuple(kept), tuple(notes))
+        if _YES_NO.match(sentence):
+            opening = f"{sentence.rstrip('.,!')}: "
+            continue
+        good = _checked(sentence, cited, passages, notes)
+        if good:
+            kept.append((opening + sentence, good))
+            opening = ""
+    text = " ".join(_with_marks(sentence, good) for sentence, good in kept)
+    return Checked(text, tuple(kept), tuple(notes), abstained=unknowing and not kept)
 
 
-def supports(passage: str, sentence: str) -> bool:
-    """The passage holds every number and identifier of the sentence, most of its names, and half of its content words."""
-    known = _numbers(passage)
-    folded = normalise(passage)
-    if not all(number in known or _in_words(number, folded) for number in _numbers(sentence)):
-        return False
-    if any(normalise(i) not in folded for i in _IDENTIFIER.findall(sentence)):
-        return False
-    names = [n for n in _names(sentence) if n not in _ORDINARY]
-    if names and sum(normalise(n) in folded for n in names) < len(names):
-        return False
-    words = [w for w in _WORD.findall(normalise(sentence)) if w not in _COMMON]
-    return not words or sum(_stem(w) in folded for w in words) >= SUPPORT_SHARE * len(words)
+class CheckedStream:
+    """Passes on an answer while it is written, sentence by sentence, each only after its check."""
+
+    def __init__(self, passages: Sequence[tuple[int, str]], on_text: Callable[[str], None], *, keep_links: bool = False) -> None:
+        self._passages, self._on_text, self._keep_links = passages, on_text, keep_links
+        self._written, self._shown = "", ""
+
+    def add(self, piece: str) -> None:
+        """A further piece of the model's text."""
+        self._written += piece
+        if not piece.strip() or not re.search(r"[.!?\n]", self._written):
+            return
+        plain = _plain(self._written, ())
+        spans = sentences.split(plain)
+        if len(spans) > 1 and _WORD.search(_MARK.sub("", plain[spans[-1][0] :])):
+            self._show(check(plain[: spans[-1][0]], self._passages, keep_links=self._keep_links).text)
+
+    def finish(self, text: str) -> None:
+        """The whole checked answer: what of it was not shown yet."""
+        self._show(text)
+
+    def _show(self, text: str) -> None:
+        if len(text) > len(self._shown) and text.startswith(self._shown):
+            self._on_text(text[len(self._shown) :])
+            self._shown = text
 
 
-_COMMON = frozenset(
-    ["the", "and", "for", "are", "was", "were", "has", "have", "had", "that", "this", "with", "from", "not", "but", "can", "may", "must", "will", "would", "should", "which", "who", "what", "when", "where", "how", "its", "their", "they", "there", "than", "then", "also", "only", "any", "all", "each", "per", "into", "out", "about", "over", "under", "between", "after", "before", "during", "within", "you", "your", "our", "been", "being", "does", "did"]
-)
-_SPELLED = {str(i): w for i, w in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"])}
+def strip_links(text: str, allowed: Sequence[tuple[int, str]] = ()) -> str:
+    """Links, images and tags that load something become their text; citation marks stay.
+
+    Addresses that one of the ``allowed`` passages holds letter for letter stay, as text.
+    """
+
+    def plain(match: re.Match[str]) -> str:
+        label = match[1]
+        if re.fullmatch(r"(?:\[\d+\])+", match[0]):
+            return match[0]
+        if label is not None:
+            return f"[{label}]" if label.strip().isdigit() and not match[0].startswith("!") else label
+        address = match[0].strip("<>").rstrip(".,;:!?")
+        if any(address in passage for _, passage in allowed):
+            return match[0].strip("<>")
+        return match[0].strip("<>")[len(address) :] if not match[0].startswith("<") else ""
+
+    return _LINK.sub(plain, text)
 
 
-def strip_links(text: str) -> str:
-    """Links and images of the model's become their text; citation marks stay."""
-    return _LINK.sub(lambda m: m[1] or "", text)
+def _plain(answer: str, allowed: Sequence[tuple[int, str]]) -> str:
+    """Without what a reasoning model thinks aloud and without links; marks as [n] before the full stop."""
+    text = strip_links(_THOUGHT.sub("", answer), allowed)
+    text = _BRACKETED.sub(lambda m: f" [{', '.join(re.findall(r'[0-9]+', m[1]))}]", text)
+    text = _ITEM.sub("- ", text.replace("**", "").replace("__", ""))
+    return _AFTER_STOP.sub(lambda m: f"{m[2]}{m[1]}", text).strip()
 
 
-def spans_of_support(quote: str, sentence: str) -> tuple[tuple[int, int], ...]:
-    """Where words and numbers of the sentence stand in the quote."""
-    wanted = {_stem(w) for w in _WORD.findall(normalise(sentence)) if w not in _COMMON} | _numbers(sentence)
-    out = []
-    for match in re.finditer(r"\w+(?:[.,:/\-]\w+)*", quote):
-        word = normalise(match[0])
-        if word in wanted or _stem(word) in wanted or _numbers(word) & wanted:
-            out.append(match.span())
-    return tuple(out)
-
-
-def _numbers(text: str) -> set[str]:
-    """Numbers in one form: 1,299.99 and 1299.99 are the same, 12 and 12.0 too; dates give their parts."""
-    out: set[str] = set()
-    for found in _NUMBER.findall(text):
-        plain = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", found)
-        for part in re.split(r"[:/\-,]", plain):
-            if part and part.count(".") <= 1:
-                whole, _, fraction = part.partition(".")
-                fraction = fraction.rstrip("0")
-                out.add((whole.lstrip("0") or "0") + (f".{fraction}" if fraction else ""))
-            elif part:
-                out.add(part)
+def _sentences(text: str) -> list[tuple[str, tuple[int, ...]]]:
+    """Sentences with what they cite; a mark that stands alone belongs to the sentence before."""
+    out: list[tuple[str, tuple[int, ...]]] = []
+    for start, end in sentences.split(text):
+        sentence, cited = _take_marks(text[start:end])
+        if _WORD.search(sentence):
+            out.append((sentence, cited))
+        elif cited and out:
+            out[-1] = (out[-1][0], tuple(dict.fromkeys((*out[-1][1], *cited))))
     return out
-
-
-def _in_words(number: str, folded: str) -> bool:
-    """A small number that the passage spells, or a month that it names."""
-    if number in _SPELLED and re.search(rf"\b{_SPELLED[number]}\b", folded):
-        return True
-    return number.isdigit() and 1 <= int(number) <= 12 and MONTHS[int(number) - 1] in folded
-
-
-def _names(sentence: str) -> list[str]:
-    """Capitalised words that do not merely begin the sentence."""
-    out = []
-    for match in _NAME.finditer(sentence):
-        first = not sentence[: match.start()].strip(" \"'“‘([*_-")
-        if not first or (match[0].isupper() and len(match[0]) > 1):
-            out.append(match[0].removesuffix("'s").removesuffix("’s"))
-    return out
-
-
-def _stem(word: str) -> str:
-    return word[: max(4, len(word) - 3)] if len(word) > 5 else word
-
-
-def _marks_inside(text: str) -> str:
-    """Citation marks moved before the full stop, so that they stay with their sentence."""
-    return re.sub(r"([.!?])((?:\s*\[\d[\d\s,;]*\])+)", lambda m: f"{m[2]}{m[1]}", text)
 
 
 def _take_marks(sentence: str) -> tuple[str, tuple[int, ...]]:
-    cited = [int(n) for group in MARK.findall(sentence) for n in re.split(r"[,;]", group)]
-    return " ".join(MARK.sub("", sentence).split()), tuple(dict.fromkeys(cited))
+    marks = [m for m in _MARK.finditer(sentence) if m[0].lstrip()[0] in "[【"]
+    cited = [int(n) for m in marks for n in re.findall(r"\d+", m[1])]
+    for mark in reversed(marks):
+        sentence = sentence[: mark.start()] + sentence[mark.end() :]
+    sentence = re.sub(r" (?=[.!?]$)", "", " ".join(sentence.split()).removeprefix("- "))
+    return sentence, tuple(dict.fromkeys(cited))
 
 
-def _before_stop(sentence: str, cited: Sequence[int]) -> str:
+def _checked(sentence: str, cited: tuple[int, ...], passages: Sequence[tuple[int, str]], notes: list[str]) -> tuple[int, ...]:
+    """The passages that support a sentence, as cited or anew; none when it must be left out. Says what was done in ``notes``."""
+    texts = dict(passages)
+    good = tuple(n for n in cited if n in texts and supports(texts[n], sentence))
+    if good:
+        if len(good) < len(cited):
+            notes.append(f"A citation was dropped from: “{_short(sentence)}”")
+        return good
+    others = [n for n, text in passages if supports(text, sentence)]
+    if len(others) == 1 or (others and not cited):
+        notes.append(f"Cited anew as [{others[0]}]: “{_short(sentence)}”")
+        return (others[0],)
+    reason = "cites no passage that supports it" if cited else "stands in no passage"
+    notes.append(f"Left out, for it {reason}: “{_short(sentence)}”")
+    return ()
+
+
+def _with_marks(sentence: str, cited: Sequence[int]) -> str:
     marks = "".join(f" [{n}]" for n in cited)
-    stop = sentence[-1] if sentence[-1] in ".!?" else "."
-    return f"{sentence.rstrip('.!?')}{marks}{stop}"
+    stop = sentence[-1] if sentence[-1] in ".!?。！？" else "."
+    return f"{sentence.rstrip('.!?。！？')}{marks}{stop}"
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= 80 else text[:77] + "…"
+    return text if len(text) <= 80 else text[:79] + "…"

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hybrid_rag.errors import OllamaBusyError, OllamaError, OllamaProtocolError
-from hybrid_rag.ollama_server import OllamaServer, from_exception, from_status, missing, pause
+from hybrid_rag.ollama_server import OllamaServer, from_exception, from_status, pause
 from hybrid_rag.prompts import estimate_tokens
 
 if TYPE_CHECKING:
     from langchain_ollama import ChatOllama
 
 Message = tuple[str, str]  # role ("system", "human", "ai") and text
+_THOUGHT = re.compile(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>\s*|\Z)", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What the model wrote, with the server's own counts."""
+    """What the model wrote (not what it thought aloud before), with the server's own counts.
+
+    ``done_reason``: "stop", or "length" when the answer was cut off.
+    """
 
     text: str
     prompt_tokens: int
@@ -81,6 +86,7 @@ class OllamaChat:
             model=self.model,
             num_ctx=self.num_ctx,
             num_predict=self.max_answer_tokens,
+            reasoning=False,  # a model that can think aloud first answers at once
             client_kwargs={"timeout": limits, "trust_env": False},
             **{**self._options, **overrides},
         )
@@ -90,7 +96,8 @@ class OllamaChat:
     ) -> Generation:
         """Let the model write; ``schema`` makes it write JSON of that form. Raises OllamaError.
 
-        A busy server is asked again with back-off, as long as nothing was streamed yet.
+        A busy server is asked again with back-off. ``on_token`` gets the pieces as they come. ``answer_seconds`` bounds
+        the whole answer and each wait for a piece of it.
         """
         for attempt in range(self._retries + 1):
             try:
@@ -107,24 +114,28 @@ class OllamaChat:
         info: dict[str, Any] = {}
         try:
             for piece in self.chat_model(**({"format": schema} if schema else {})).stream(list(messages)):
-                text = piece.content if isinstance(piece.content, str) else ""
-                if text:
+                if text := str(piece.text):
                     parts.append(text)
                     if on_token:
                         on_token(text)
                 info.update(piece.response_metadata or {})
-        except Exception as error:  # httpx, ollama and langchain raise their own kinds; from_exception tells them apart
+                if time.perf_counter() - started > self._answer_seconds:
+                    raise TimeoutError
+        except Exception as error:  # httpx, ollama and langchain raise their own kinds; they are told apart below
             raise self._translated(error) from error
         if not info.get("done_reason"):
             raise OllamaProtocolError(f"Ollama at {self.base_url} broke off its answer.", "Try again; look at the server's log.")
         spent = (time.perf_counter() - started) * 1000
-        return Generation("".join(parts), int(info.get("prompt_eval_count") or 0), int(info.get("eval_count") or 0), spent, str(info["done_reason"]))
+        text = _THOUGHT.sub("", "".join(parts))
+        return Generation(text, int(info.get("prompt_eval_count") or 0), int(info.get("eval_count") or 0), spent, str(info["done_reason"]))
 
     def _translated(self, error: Exception) -> OllamaError:
         status = getattr(error, "status_code", None)
         if status is not None:
             text = str(getattr(error, "error", error))
-            return missing(self.model, self.base_url) if status == 404 else from_status(int(status), text, self.model, self.base_url)
-        if isinstance(error, ValueError) and "No data received" in str(error):
-            return OllamaProtocolError(f"Ollama at {self.base_url} loaded {self.model} but wrote nothing.", "Try again; look at the server's log.")
+            return from_status(int(status), text, self.model, self.base_url)
+        if isinstance(error, ValueError) and ("No data received" in str(error) or "No generation chunks" in str(error)):
+            return OllamaProtocolError(
+                f"Ollama at {self.base_url} loaded {self.model} but wrote nothing.", "Try again; look at the server's log."
+            )
         return from_exception(error, self.base_url)

@@ -91,15 +91,19 @@ def unreachable(base_url: str, why: str = "") -> OllamaUnreachableError:
 
 def from_status(status: int, text: str, model: str, base_url: str) -> OllamaError:
     """Our error for an HTTP status and the server's own words."""
-    if status == 404 and "not found" in text:
+    if status == 404 and "model" in text and "not found" in text:
         return missing(model, base_url)
+    if status == 404:
+        return OllamaProtocolError(f"{base_url} does not know this request: {text}", "Is it an Ollama server, and a recent one? Check ollama.base_url.")
     if status == 503:
         return OllamaBusyError(f"Ollama at {base_url} is busy: {text}", "Wait a little, or raise OLLAMA_MAX_QUEUE on the server.")
     if status in (-1, 200):
         return OllamaProtocolError(f"Ollama at {base_url} stopped in mid-answer: {text}", "Look at the server's log.")
     if "does not support chat" in text:
         return OllamaError(f"Ollama says: {text}.", "Set ollama.llm_model to a chat model, such as llama3.1:latest.")
-    return OllamaError(f"Ollama at {base_url} answered with status {status}: {text}")
+    if "system memory" in text:
+        return OllamaError(f"Ollama at {base_url} cannot load {model}: {text}", "Take a smaller model, or lower ollama.num_ctx.")
+    return OllamaError(f"Ollama at {base_url} answered with status {status}: {text}", "Look at the server's log.")
 
 
 def from_exception(error: Exception, base_url: str) -> OllamaError:
@@ -110,7 +114,7 @@ def from_exception(error: Exception, base_url: str) -> OllamaError:
         return error if isinstance(error, OllamaError) else OllamaError(error.message, error.remedy)
     if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, ConnectionError)):
         return unreachable(base_url)
-    if isinstance(error, httpx.TimeoutException):
+    if isinstance(error, (httpx.TimeoutException, TimeoutError)):
         return OllamaError(f"Ollama at {base_url} took longer than allowed.", "Raise ollama.answer_seconds, or take a smaller model.")
     if isinstance(error, httpx.HTTPError):
         return OllamaProtocolError(f"Ollama at {base_url} broke off its answer: {error}", "Try again; look at the server's log.")

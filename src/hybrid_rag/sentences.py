@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 
-_END = re.compile(r"(?<=[.!?…])[\"'”’)\]*_]*\s+(?=[\"'“‘(\[*_]*[A-Z0-9À-ÖØ-ÞА-ЯΑ-Ω])|(?<=[。！？])")
+_END = re.compile(r"(?<=[.!?…])([\"'”’)\]*_]*)\s+(?=[\"'“‘(\[*_]*[A-Z0-9À-ÖØ-ÞА-ЯΑ-Ω])|(?<=[。！？])")
 _LINE = re.compile(r"\n+")
-_NO_END = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|dr|mr|mrs|ms|prof|st|no|nr|fig|eq|inc|ltd|co|jr|sr|u\.s|dept|est|vol|pp?)\.|\b[A-Z]\.)$", re.IGNORECASE)
+_NO_END = re.compile(
+    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|dr|mr|mrs|ms|prof|st|no|nr|fig|eq|inc|ltd|co|jr|sr|u\.s|dept|est|vol|pp?)\.|\b[A-Z]\.)$",
+    re.IGNORECASE,
+)
 _ITEM = re.compile(r"^\s*(?:[-*+•|]|\d+[.)]|#{1,6}\s)")
 _RECORD = re.compile(r"^[^:\n]{1,60}: \S")
 
@@ -23,7 +26,7 @@ def split(text: str) -> list[tuple[int, int]]:
         for match in _END.finditer(text, start, end):
             if text[match.start() - 1 : match.start()] == "." and _NO_END.search(text, at, match.start()):
                 continue
-            _add(text, at, match.start() if match.start() > at else match.end(), out)
+            _add(text, at, match.end(1) if match[1] is not None else match.start(), out)
             at = match.end()
         _add(text, at, end, out)
     return out
@@ -38,7 +41,13 @@ def _paragraphs(text: str) -> list[tuple[int, int]]:
     for i, line in enumerate(lines):
         after = position + len(line)
         following = lines[i + 1] if i + 1 < len(lines) else ""
-        hard = not line.strip() or not following.strip() or (_is_item(line) and _is_item(following)) or _is_item(following) or _RECORD.match(line)
+        hard = (
+            not line.strip()
+            or not following.strip()
+            or (_is_item(line) and _is_item(following))
+            or _is_item(following)
+            or _RECORD.match(line)
+        )
         if hard:
             out.append((start, after))
             start = after

@@ -110,7 +110,10 @@ class Service:
 
     def _answer_options(self) -> AnswerOptions:
         a = self.config.answers
-        return AnswerOptions(a.context_chunks, a.max_sentences, a.abstain_below, a.support_below, a.quote_from, self.config.retrieval.neighbours)
+        return AnswerOptions(
+            a.context_chunks, a.max_sentences, a.abstain_below, a.support_below, a.quote_from, self.config.retrieval.neighbours,
+            quote_on_failure=self.config.llm.provider == "auto",
+        )  # fmt: skip
 
     def _embedder(self, index: Index) -> Embedder | None:
         """The embedder of the index's vectors, for queries."""

@@ -4,34 +4,50 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 STAMP = "2026-01-02T03:04:05.678901Z"
+DETAILS = {
+    "parent_model": "",
+    "format": "gguf",
+    "family": "llama",
+    "families": ["llama"],
+    "parameter_size": "8.0B",
+    "quantization_level": "Q4_K_M",
+}
 
 
 @dataclass
 class FakeOllama:
-    """The scripted state of a server. ``reply`` gives the model's text for a request body."""
+    """The scripted state of a server. ``reply`` gives the model's text for a request body, whole or in pieces.
+
+    Every fault is off by default. Sizes are in characters where the real server counts tokens.
+    """
 
     models: dict[str, str] = field(default_factory=lambda: {"llama3.1:latest": "sha256:aa", "nomic-embed-text:latest": "sha256:bb"})
-    reply: Callable[[dict[str, Any]], str] = lambda body: "I don't know."
+    reply: Callable[[dict[str, Any]], str | Iterable[str]] = lambda body: "I don't know."
     dimensions: int = 16
     context: int = 2048  # characters that an embedding input may have
     busy: int = 0  # so many answers with 503 first
     cut: bool = False  # end the body in mid-stream
     error_line: str = ""  # an error inside the 200 stream
+    only_load: bool = False  # answer that the model was loaded, and nothing else
+    refusal: tuple[int, str] | None = None  # this status and error for every chat
+    html: bool = False  # answer like another program, in HTML
     nan_text: str = "\x00"  # inputs that hold this get "NaN"
     nan_status: int = 400  # 500 with other words, as older servers do
     broken: str = ""  # 500 with these words for every embedding
     short: int = 0  # so many vectors fewer than asked for
-    delay: float = 0.0
+    delay: float = 0.0  # seconds before an answer begins
+    pause: float = 0.0  # seconds between two pieces
     requests: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     url: str = ""
 
@@ -57,11 +73,15 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: Any) -> None: ...
 
     def do_GET(self) -> None:
-        self.state.requests.append((self.path, {}))
-        if self.path == "/api/tags":
-            details = {"family": "llama", "format": "gguf"}
-            models = [{"name": n, "model": n, "modified_at": STAMP, "size": 1, "digest": d, "details": details} for n, d in self.state.models.items()]
-            self._json(200, {"models": models})
+        state = self.state
+        state.requests.append((self.path, {}))
+        models = [{"name": n, "model": n, "size": 1, "digest": d, "details": DETAILS} for n, d in state.models.items()]
+        if state.html:
+            self._send(200, b"<html>Hello</html>", "text/html")
+        elif self.path == "/api/tags":
+            self._json(200, {"models": [{**m, "modified_at": STAMP} for m in models]})
+        elif self.path == "/api/ps":
+            self._json(200, {"models": [{**m, "expires_at": STAMP, "size_vram": 0, "context_length": 4096} for m in models]})
         elif self.path == "/api/version":
             self._json(200, {"version": "0.33.0"})
         elif self.path == "/":
@@ -70,24 +90,39 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(404, b"404 page not found", "text/plain")
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
-        self.state.requests.append((self.path, body))
-        time.sleep(self.state.delay)
-        if self.state.busy > 0:
-            self.state.busy -= 1
+        state = self.state
+        raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = json.loads(raw or b"{}")
+        state.requests.append((self.path, body))
+        time.sleep(state.delay)
+        handler = {"/api/embed": self._embed, "/api/chat": self._chat, "/api/generate": self._chat, "/api/show": self._show}.get(self.path)
+        if handler is None:
+            self._send(404, b"404 page not found", "text/plain")
+        elif state.busy > 0:
+            state.busy -= 1
             self._json(503, {"error": "server busy, please try again.  maximum pending requests exceeded"})
+        elif not raw:
+            self._json(400, {"error": "missing request body"})
         elif not body.get("model"):
             self._json(400, {"error": "model is required"})
-        elif self.path == "/api/embed":
-            self._embed(body)
-        elif self.path == "/api/chat":
-            self._chat(body)
         else:
-            self._send(404, b"404 page not found", "text/plain")
+            handler(body)
+
+    def _show(self, body: dict[str, Any]) -> None:
+        if not self.state.known(body["model"]):
+            self._json(404, {"error": f"model '{body['model']}' not found"})
+        else:
+            self._json(
+                200,
+                {"modelfile": "", "parameters": "", "template": "", "details": DETAILS, "model_info": {}, "capabilities": ["completion"]},
+            )
 
     def _embed(self, body: dict[str, Any]) -> None:
-        state, texts = self.state, body["input"] if isinstance(body["input"], list) else [body["input"]]
-        if not state.known(body["model"]):
+        state, texts = self.state, body.get("input")
+        texts = [texts] if isinstance(texts, str) else texts
+        if not isinstance(texts, list) or not all(isinstance(t, str) for t in texts):
+            self._json(400, {"error": "invalid input type"})
+        elif not state.known(body["model"]):
             self._json(404, {"error": f'model "{body["model"]}" not found, try pulling it first'})
         elif state.broken:
             self._json(500, {"error": state.broken})
@@ -100,33 +135,63 @@ class _Handler(BaseHTTPRequestHandler):
             rows = [vector(t, state.dimensions) for t in texts][: len(texts) - state.short]
             self._json(200, {"model": body["model"], "embeddings": rows, "total_duration": 1, "load_duration": 1, "prompt_eval_count": 1})
 
+    # ------------------------------------------------------------ chat and generate
+
     def _chat(self, body: dict[str, Any]) -> None:
         state = self.state
         if not state.known(body["model"]):
             self._json(404, {"error": f"model '{body['model']}' not found"})
-            return
-        text = state.reply(body)
-        words = [w + " " for w in text.split(" ")]
+        elif state.refusal:
+            self._json(state.refusal[0], {"error": state.refusal[1]})
+        elif "embed" in body["model"]:
+            self._json(400, {"error": f'"{body["model"]}" does not support chat'})
+        elif body.get("stream") is False:
+            text = "".join(_pieces(state.reply(body)))
+            self._json(200, {**self._part(body, text), **self._end(body, [text])})
+        else:
+            self._stream(body)
+
+    def _stream(self, body: dict[str, Any]) -> None:
+        state = self.state
         self.send_response(200)
         self.send_header("Content-Type", "application/x-ndjson")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        for i, word in enumerate(words):
-            if i == 1 and state.error_line:
+        if state.only_load:
+            self._line({**self._part(body, ""), "done": True, "done_reason": "load"})
+            self.wfile.write(b"0\r\n\r\n")
+            return
+        limit = int((body.get("options") or {}).get("num_predict") or -1)
+        sent: list[str] = []
+        for piece in _pieces(state.reply(body)):
+            if sent and state.error_line:
                 self._line({"error": state.error_line})
                 break
-            if i == 1 and state.cut:
-                self.wfile.flush()
+            if sent and state.cut:
                 self.close_connection = True
                 self.connection.shutdown(socket.SHUT_RDWR)
                 return
-            content = word if i < len(words) - 1 else word[:-1]
-            self._line({"model": body["model"], "created_at": STAMP, "message": {"role": "assistant", "content": content}, "done": False})
+            if len(sent) == limit:
+                self._line({**self._end(body, sent), "done_reason": "length"})
+                break
+            if sent:
+                time.sleep(state.pause)
+            self._line(self._part(body, piece))
+            sent.append(piece)
         else:
-            last = {"model": body["model"], "created_at": STAMP, "message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop",
-                    "total_duration": 5, "load_duration": 1, "prompt_eval_count": 123, "prompt_eval_duration": 2, "eval_count": len(words), "eval_duration": 2}  # fmt: skip
-            self._line(last)
+            self._line(self._end(body, sent))
         self.wfile.write(b"0\r\n\r\n")
+
+    def _part(self, body: dict[str, Any], content: str) -> dict[str, Any]:
+        told = {"message": {"role": "assistant", "content": content}} if self.path == "/api/chat" else {"response": content}
+        return {"model": body["model"], "created_at": STAMP, **told, "done": False}
+
+    def _end(self, body: dict[str, Any], sent: list[str]) -> dict[str, Any]:
+        counts = {"prompt_eval_count": 123, "prompt_eval_duration": 2, "eval_count": len(sent), "eval_duration": 2}
+        done = {"done": True, "done_reason": "stop", "total_duration": 5, "load_duration": 1, **counts}
+        return done if body.get("stream") is False else {**self._part(body, ""), **done}
+
+    # ------------------------------------------------------------ the wire
 
     def _line(self, item: dict[str, Any]) -> None:
         data = (json.dumps(item) + "\n").encode()
@@ -144,13 +209,24 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = self.close_connection or self.state.cut
 
 
+def _pieces(reply: str | Iterable[str]) -> Iterable[str]:
+    """A text as a model gives it: word by word."""
+    return re.findall(r"\s*\S+|\s+$", reply) if isinstance(reply, str) else reply
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up in mid-answer is part of the tests."""
+
+
 @contextmanager
 def running(state: FakeOllama | None = None) -> Iterator[FakeOllama]:
     """The server for the time of a block."""
     state = state or FakeOllama()
     handler = type("Handler", (_Handler,), {"state": state})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     state.url = f"http://127.0.0.1:{server.server_port}"
