@@ -24,7 +24,6 @@ ENVIRONMENT_PREFIX = "HYBRID_RAG__"
 DEFAULT_LOCATIONS = ("config/config.yaml", "hybrid-rag.yaml", "config.yaml")
 
 Weight = Annotated[float, Field(ge=0.0, le=1.0)]
-Positive = Annotated[int, Field(ge=1)]
 
 
 class Section(BaseModel):

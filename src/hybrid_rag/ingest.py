@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from hybrid_rag.catalog_schema import FileStamp
 from hybrid_rag.embedder_run import embed_missing
 from hybrid_rag.errors import Cancelled, DataError
 from hybrid_rag.index import Index
 from hybrid_rag.loading.scan import FoundFile, Scan, scan, source_of
-from hybrid_rag.records import Change, FileReport, IndexReport, Progress
+from hybrid_rag.records import Change, DocumentInfo, FileReport, IndexReport, Progress
 from hybrid_rag.workers import ChunkBatch, Failed, Finished, ReadOptions, read_all
 
 if TYPE_CHECKING:
@@ -119,25 +120,26 @@ def _difference(writer: Writer, found: Scan, options: IngestOptions, run: _Run) 
     known = writer.catalog.stamps()
     todo: list[FoundFile] = []
     changes: dict[str, Change] = {}
-    hashes: dict[str, str] = {}
+    same: list[str] = []
     for file in found.files:
         stamp = known.get(file.source)
         if stamp is None:
             changes[file.source] = "added"
             todo.append(file)
         elif not options.verify and _same_stamp(file, stamp):
-            run.files[file.source] = _unchanged(writer, file.source)
+            same.append(file.source)
         elif stamp.number is not None and stamp.size == file.size and _digest(file.path) == stamp.sha256:
             _touch(writer, file)
-            run.files[file.source] = _unchanged(writer, file.source)
+            same.append(file.source)
         else:
             changes[file.source] = "changed"
             todo.append(file)
+    run.files.update(_unchanged(writer, same))
     gone = _vanished(set(known), found, options)
     if gone:
         hashes = {known[s].sha256: s for s in gone if known[s].sha256}
         for file in todo:
-            if changes[file.source] == "added" and hashes and (old := hashes.get(_digest(file.path))):
+            if changes[file.source] == "added" and (old := hashes.get(_digest(file.path))):
                 changes[file.source] = "renamed"
                 gone.discard(old)
                 writer.remove([old])
@@ -147,11 +149,8 @@ def _difference(writer: Writer, found: Scan, options: IngestOptions, run: _Run) 
     return todo, changes
 
 
-def _same_stamp(file: FoundFile, stamp: object) -> bool:
+def _same_stamp(file: FoundFile, stamp: FileStamp) -> bool:
     """Size and times are those seen before, and old enough to mean something."""
-    from hybrid_rag.catalog_schema import FileStamp
-
-    assert isinstance(stamp, FileStamp)
     if (file.size, file.mtime_ns) != (stamp.size, stamp.mtime_ns) or _ctime(file.path) != stamp.ctime_ns:
         return False
     if not stamp.indexed:
@@ -169,10 +168,17 @@ def _vanished(known: set[str], found: Scan, options: IngestOptions) -> set[str]:
     return {s for s in gone if not any(s.startswith(folder) for folder in found.unreadable)}
 
 
-def _unchanged(writer: Writer, source: str) -> FileReport:
-    info = writer.catalog.document(source)
+def _unchanged(writer: Writer, sources: Sequence[str]) -> dict[str, FileReport]:
+    """Reports of files that are as they were, by source; the catalog is read once for all of them."""
+    if not sources:
+        return {}
+    documents = {d.source: d for d in writer.catalog.documents()}
+    unread = {u["source"]: u for u in writer.catalog.unread()}
+    return {source: _as_before(source, documents.get(source), unread.get(source, {})) for source in sources}
+
+
+def _as_before(source: str, info: DocumentInfo | None, known: dict[str, Any]) -> FileReport:
     if info is None:
-        known = next((u for u in writer.catalog.unread() if u["source"] == source), {})
         return FileReport(source, "not read", "unchanged", reason=known.get("reason", ""), remedy=known.get("remedy", ""), format=known.get("format"))
     reason = "; ".join(n.message for n in info.notices if n.partial)
     return FileReport(source, info.status, "unchanged", info.kind, info.format, reason, "", info.chunks, info.rows, info.pages, info.encoding, info.dialect, info.notices)

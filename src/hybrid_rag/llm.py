@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid_rag.errors import OllamaBusyError, OllamaError, OllamaProtocolError
 from hybrid_rag.ollama_server import OllamaServer, from_exception, from_status, pause
-from hybrid_rag.prompts import estimate_tokens
 
 if TYPE_CHECKING:
     from langchain_ollama import ChatOllama
@@ -70,10 +69,6 @@ class OllamaChat:
     def budget(self) -> int:
         """Tokens that a prompt may have, so that the answer still fits into the context."""
         return self.num_ctx - self.max_answer_tokens - 64
-
-    def count_tokens(self, text: str) -> int:
-        """A cautious estimate: the server has no tokenizer to ask."""
-        return estimate_tokens(text)
 
     def chat_model(self, **overrides: Any) -> ChatOllama:
         """LangChain's chat model with this configuration."""

@@ -89,10 +89,9 @@ class Parts:
             return None
         with self._lock:
             if self._reranker is None:
-                from hybrid_rag.models import bundled
-                from hybrid_rag.reranking import OnnxReranker
+                from hybrid_rag.reranking import bundled_reranker
 
-                self._reranker = OnnxReranker(bundled("reranker_en"), name="bundled:reranker_en", threads=self._config.embedding.threads)
+                self._reranker = bundled_reranker(threads=self._config.embedding.threads)
             return self._reranker
 
     # ------------------------------------------------------------ language model

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
@@ -529,8 +529,3 @@ class Turn:
     rewritten: str | None
     answer: str
     sources: tuple[str, ...] = ()
-
-
-def field_names(record: type) -> tuple[str, ...]:
-    """Names of a record's fields, in order (for documentation tests)."""
-    return tuple(f.name for f in fields(record))

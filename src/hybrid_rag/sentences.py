@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 _END = re.compile(r"(?<=[.!?…])([\"'”’)\]*_]*)\s+(?=[\"'“‘(\[*_]*[A-Z0-9À-ÖØ-ÞА-ЯΑ-Ω])|(?<=[。！？])")
-_LINE = re.compile(r"\n+")
 _NO_END = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|dr|mr|mrs|ms|prof|st|no|nr|fig|eq|inc|ltd|co|jr|sr|u\.s|dept|est|vol|pp?)\.|\b[A-Z]\.)$",
     re.IGNORECASE,
