@@ -139,7 +139,7 @@ def _difference(writer: Writer, found: Scan, options: IngestOptions, run: _Run) 
     if gone:
         hashes = {known[s].sha256: s for s in gone if known[s].sha256}
         for file in todo:
-            if changes[file.source] == "added" and (old := hashes.get(_digest(file.path))):
+            if changes[file.source] == "added" and hashes and (old := hashes.get(_digest(file.path))):
                 changes[file.source] = "renamed"
                 gone.discard(old)
                 writer.remove([old])
