@@ -104,6 +104,8 @@ def test_passages_by_heading_rows_chunk_and_whole(retriever: Retriever, store: T
     assert rows.rows == (3, 4)
     assert [r[0] for r in rows.records] == ["P-3", "P-4"]
     assert passage(catalog, store, "parts.csv", rows=(3, 4), window=1).rows == (2, 5)
+    assert rows.note.startswith("Shown: records 3 to 4 of ")
+    assert passage(catalog, store, "parts.csv", rows=(3, 3)).note.startswith("Shown: record 3 of ")
     chunk = retriever.search("number 4", k=1, filters=Filters.parse(folder="garden"), mode="keyword").hits[0]
     assert chunk.chunk.text in passage(catalog, store, chunk.source, chunk=chunk.chunk_id).text
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from hybrid_rag import models
+from hybrid_rag.digest import file_digest
 from hybrid_rag.errors import ModelError
-from hybrid_rag.models import CARRIER, CARRIER_VERSION, PINS, bundled, check, file_digest
+from hybrid_rag.models import CARRIER, CARRIER_VERSION, PINS, bundled, check
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ import yaml
 
 from hybrid_rag.errors import HybridRagError, InputError
 from hybrid_rag.filters import Filters
-from hybrid_rag.records import Answer
+from hybrid_rag.records import Answer, rows_in_words
 
 if TYPE_CHECKING:
     from hybrid_rag.service import Service
@@ -221,7 +221,7 @@ class _Writer:
 
 def _markdown(record: dict[str, Any]) -> str:
     lines = [f"## {record['question']}", "", record["error"] or record["answer"], ""]
-    lines += [f"- [{c['n']}] {c['source']}" + (f", page {c['page']}" if c["page"] else "") + (f", rows {c['rows'][0]}-{c['rows'][1]}" if c["rows"] else "") for c in record["citations"]]
+    lines += [f"- [{c['n']}] {c['source']}" + (f", page {c['page']}" if c["page"] else "") + (f", {rows_in_words(c['rows'])}" if c["rows"] else "") for c in record["citations"]]
     if record["sql"]:
         lines += ["", f"`{record['sql']}`"]
     key = [] if record["error"] else [f"<!-- {record['key']} -->"]

@@ -169,7 +169,7 @@ def _records(store: TableStore, info: DocumentInfo, rows: Rows | None, window: i
     total = info.rows or 0
     first, last = rows or (1, min(total, DEFAULT_ROWS))
     if rows and not 1 <= first <= last <= max(total, 1):
-        raise InputError(f"{info.source} has records 1 to {total}, not {first} to {last}.", "Records are counted from 1 after the header.")
+        raise InputError(f"{info.source} has {_named((1, total))}, not {_named(rows)}.", "Records are counted from 1 after the header.")
     first, last = max(1, first - window), min(total, last + window)
     if not total:
         return Passage(info.source, "table", info.title, "", row_count=0, note="The table has no records.")
@@ -183,10 +183,15 @@ def _records(store: TableStore, info: DocumentInfo, rows: Rows | None, window: i
             break
         kept.append(record)
     shown = (first, first + len(kept) - 1)
-    note = "" if shown[1] >= total and first == 1 else f"Shown are records {shown[0]} to {shown[1]} of {total}; ask for other rows to see them."
+    note = "" if shown[1] >= total and first == 1 else f"Shown: {_named(shown)} of {total}; ask for other rows to see them."
     text = "\n\n".join(lines)
     return Passage(info.source, "table", info.title, text, rows=shown, row_count=total, header=header, records=tuple(kept),
                    tokens=estimate_tokens(text), truncated=len(kept) < len(found), note=note)  # fmt: skip
+
+
+def _named(rows: Rows) -> str:
+    """The numbers of records, for people."""
+    return f"record {rows[0]}" if rows[0] == rows[1] else f"records {rows[0]} to {rows[1]}"
 
 
 def _cut(text: str, max_tokens: int | None) -> int:

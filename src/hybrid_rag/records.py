@@ -22,6 +22,12 @@ AnswerMode = Literal["llm", "table", "extractive", "none"]
 SearchMode = Literal["hybrid", "keyword", "dense"]
 
 
+def rows_in_words(rows: Rows) -> str:
+    """ "row 5" or "rows 4-9"."""
+    first, last = rows
+    return f"row {first}" if first == last else f"rows {first}-{last}"
+
+
 def text_hash(text: str) -> str:
     """Hex BLAKE2b-128 of the text: the key of the embedding cache."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
@@ -393,8 +399,7 @@ class Citation:
             label = f" (“{self.page_label}”)" if self.page_label and self.page_label != str(self.page) else ""
             parts.append(f"page {self.page}{label}")
         if self.rows:
-            first, last = self.rows
-            parts.append(f"row {first}" if first == last else f"rows {first}-{last}")
+            parts.append(rows_in_words(self.rows))
         if self.heading:
             parts.append(" > ".join(self.heading))
         return ", ".join(parts)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
+from hybrid_rag.records import rows_in_words
 from hybrid_rag.render_text import cell, counted, grid, joined, ranges, safe, say, short, times
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def _proof(result: Answer, console: Console) -> None:
     rows = ranges(table.record_numbers)
     more = ", …" if (table.row_count or 0) > len(table.record_numbers) else ""
     if table.row_count:
-        say(console, f"Stands on {counted(table.row_count, 'record')} of {', '.join(table.sources)} (rows {rows}{more})", "dim")
+        say(console, f"Stands on {counted(table.row_count, 'record')} of {', '.join(table.sources)} ({'row' if table.row_count == 1 else 'rows'} {rows}{more})", "dim")
     else:
         say(console, f"Stands on no record of {', '.join(table.sources)}", "dim")
     for line in table.excluded:
@@ -134,7 +135,7 @@ def batch_summary(result: Any, console: Console) -> None:
 
 def _place(hit: Hit) -> str:
     c = hit.chunk
-    parts = [f"page {c.page}" if c.page else "", f"rows {c.rows[0]}-{c.rows[1]}" if c.rows else "", " > ".join(c.heading)]
+    parts = [f"page {c.page}" if c.page else "", rows_in_words(c.rows) if c.rows else "", " > ".join(c.heading)]
     return safe(", ".join(p for p in parts if p))
 
 

@@ -5,7 +5,6 @@ Everything is untrusted: sizes are limited here, time by the worker process that
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import unicodedata
 from collections.abc import Callable, Mapping
@@ -14,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from hybrid_rag.digest import file_digest
 from hybrid_rag.errors import HybridRagError, ReadError
 from hybrid_rag.loading.body import Body
 from hybrid_rag.loading.sniff import sniff
@@ -55,8 +55,7 @@ def read(path: Path, *, source: str, limits: Limits, loaders: Mapping[str, str] 
                 f"The file has {stat.st_size / 1e6:,.0f} MB, more than the limit of {limits.max_bytes / 1e6:,.0f} MB.",
                 "Raise document_processing.max_file_mb, or split the file.",
             )
-        with open(path, "rb") as file:
-            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        sha256 = file_digest(path)
         plugin = {key.lower(): value for key, value in (loaders or {}).items()}.get(suffix)
         form = suffix[1:] if plugin else FORMATS.get(suffix)
         if form is None:
