@@ -16,6 +16,7 @@ from hybrid_rag import errors, records
 from hybrid_rag.config import Config, known_keys, load
 from hybrid_rag.doctor import Finding
 from hybrid_rag.records import Answer, Chunk, Citation, Hit, SearchResult
+from hybrid_rag.starting import Starter
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -27,6 +28,7 @@ RECORDS: dict[str, set[str]] = {
     "Search": set(SearchResult("q", "hybrid", ()).to_dict()),
     "Hit": set(Hit(1, "id", CHUNK).to_dict()),
     "Finding": {f.name for f in fields(Finding)},
+    "Starter": {f.name for f in fields(Starter)},
 } | {
     heading: {f.name for f in fields(record)}
     for heading, record in {

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         TableColumn,
         TableResult,
     )
+    from hybrid_rag.starting import Starter
 
 MODES = {"llm": "written by {model}", "table": "calculated from the table", "extractive": "quoted from your documents", "none": "no answer"}
 SNIPPET = 300  # characters of a hit
@@ -334,6 +335,13 @@ def table_csv(result: TableResult, console: Console) -> None:
 
 
 # ---------------------------------------------------------------- set-up
+
+
+def starter(result: Starter, console: Console) -> None:
+    say(console, f"{result.file} written: documents in {result.folder}, index in {result.index}.")
+    if result.overridden_by:
+        say(console, f"Commands run here read {result.overridden_by} unless the new file is named.", "yellow")
+    say(console, f"Next: {result.next}", "bold")
 
 
 def configuration(result: dict[str, Any], console: Console) -> None:

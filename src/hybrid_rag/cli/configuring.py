@@ -1,6 +1,9 @@
-"""Commands about the set-up: config, doctor."""
+"""Commands about the set-up: init, config, doctor."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -8,8 +11,26 @@ from hybrid_rag.cli.common import Run, command
 
 
 def register(app: typer.Typer) -> None:
+    command(app, "init")(init)
     command(app, "config")(config)
     command(app, "doctor")(doctor)
+
+
+def init(
+    run: Run,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder with your documents and tables.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")] = Path("hybrid-rag.yaml"),
+    index: Annotated[Path, typer.Option("--index", metavar="DIR", help="Where the index goes.")] = Path("hybrid-rag-index"),
+) -> int:
+    """Write a configuration file for a folder of yours; a file that exists is left alone.
+
+    Example: hybrid-rag init ~/Documents/shop
+    """
+    from hybrid_rag import render
+    from hybrid_rag.starting import write_starter
+
+    run.show(write_starter(output, folder=folder, index=index), render.starter)
+    return 0
 
 
 def config(run: Run) -> int:
