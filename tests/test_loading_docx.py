@@ -95,10 +95,59 @@ def test_tables_repeat_what_is_merged(tmp_path: Path) -> None:
     assert document.text[block.start : block.header_end] == "Region | Year | Year\n"
 
 
+def cell(text: str, properties: str = "") -> str:
+    return f"<w:tc><w:tcPr>{properties}</w:tcPr>{p(r(text)) if text else p('')}</w:tc>"
+
+
+def test_a_header_in_two_levels_names_each_column(tmp_path: Path) -> None:
+    first = cell("Region", '<w:vMerge w:val="restart"/>') + cell("Price", '<w:gridSpan w:val="2"/>')
+    second = cell("", "<w:vMerge/>") + cell("net") + cell("gross")
+    rows = (first, second, cell("North") + cell("5") + cell("6"), cell("South") + cell("7") + cell("8"))
+    document = load(docx(tmp_path / "a.docx", f"<w:tbl>{''.join(f'<w:tr>{row}</w:tr>' for row in rows)}</w:tbl>"))
+    assert document.text == "Region | Price / net | Price / gross\nNorth | 5 | 6\nSouth | 7 | 8"
+    assert document.text[: document.blocks[0].header_end] == "Region | Price / net | Price / gross\n"
+
+
+def test_rows_that_are_repeated_on_each_page_are_the_header(tmp_path: Path) -> None:
+    head = "<w:trPr><w:tblHeader/></w:trPr>"
+    rows = (head + cell("Part") + cell("Weight"), head + cell("") + cell("kg"), cell("a") + cell("1"), cell("b") + cell("2"))
+    document = load(docx(tmp_path / "a.docx", f"<w:tbl>{''.join(f'<w:tr>{row}</w:tr>' for row in rows)}</w:tbl>"))
+    assert document.text == "Part | Weight / kg\na | 1\nb | 2"
+
+
+def test_merged_first_column_without_a_header_keeps_its_rows(tmp_path: Path) -> None:
+    rows = (
+        cell("Fruit", '<w:vMerge w:val="restart"/>') + cell("apple"),
+        cell("", "<w:vMerge/>") + cell("pear"),
+        cell("Root") + cell("beet"),
+    )
+    document = load(docx(tmp_path / "a.docx", f"<w:tbl>{''.join(f'<w:tr>{row}</w:tr>' for row in rows)}</w:tbl>"))
+    assert document.text == "Fruit | apple\nFruit | pear\nRoot | beet"
+
+
+def test_symbol_fonts_and_form_fields_say_what_they_show(tmp_path: Path) -> None:
+    def sym(font: str, code: str) -> str:
+        return f'<w:r><w:sym w:font="{font}" w:char="{code}"/></w:r>'
+
+    def field(inner: str) -> str:
+        return f'<w:r><w:fldChar w:fldCharType="begin"><w:ffData><w:name w:val="n"/>{inner}</w:ffData></w:fldChar></w:r>'
+
+    body = p(r("p ") + sym("Symbol", "00DA") + r(" q ") + sym("Symbol", "F0B3") + sym("Wingdings", "F0FE") + sym("Webdings", "F061"))
+    body += p(r("\uf061\uf0a3\uf062", '<w:rFonts w:ascii="Symbol" w:hAnsi="Symbol"/>') + r("\uf061", '<w:rFonts w:ascii="Odd"/>'))
+    body += p(
+        field("<w:checkBox><w:default w:val='0'/><w:checked/></w:checkBox>")
+        + r(" yes ")
+        + field("<w:checkBox><w:default w:val='0'/></w:checkBox>")
+        + r(" no")
+    )
+    body += p(field("<w:ddList><w:result w:val='1'/><w:listEntry w:val='red'/><w:listEntry w:val='blue'/></w:ddList>"))
+    assert load(docx(tmp_path / "a.docx", body)).text == "p ∨ q ≥☑\n\nα≤β\n\n☒ yes ☐ no\n\nblue"
+
+
 def test_a_table_in_a_cell_and_a_deleted_row(tmp_path: Path) -> None:
     inner = table(["x", "y"], ["1", "2"])
     body = f"<w:tbl><w:tr><w:tc>{p(r('a'))}</w:tc><w:tc>{inner}</w:tc></w:tr><w:tr><w:tc>{p(r('b'))}</w:tc><w:tc>{p(r('c'))}</w:tc></w:tr></w:tbl>"
-    assert load(docx(tmp_path / "a.docx", body)).text == "a | x | y 1 | 2\nb | c"
+    assert load(docx(tmp_path / "a.docx", body)).text == "a | x, y; 1, 2\nb | c"
 
 
 def test_notes_and_comments_follow_what_refers_to_them(tmp_path: Path) -> None:

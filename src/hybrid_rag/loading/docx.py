@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid_rag.errors import ReadError
 from hybrid_rag.loading.body import Body, BodyBuilder
 from hybrid_rag.loading.docx_package import MOST_LEVELS, Package, Style, attribute, child, name, small_int, value
+from hybrid_rag.loading.docx_symbols import in_font, symbol
 
 if TYPE_CHECKING:
     from hybrid_rag.loading import Limits
@@ -182,11 +184,13 @@ class _Walk:
 
     def _table(self, element: Any) -> None:
         rows: list[list[str]] = []
-        for row in _resolved(element):
-            if name(row) == "tr":
-                cells = self._row(row, rows[-1] if rows else [])
-                if any(cell.strip() for cell in cells):
-                    rows.append(cells)
+        heads = _header_rows([row for row in _resolved(element) if name(row) == "tr"])
+        for at, row in enumerate(row for row in _resolved(element) if name(row) == "tr"):
+            cells = self._row(row, rows[-1] if rows else [])
+            if at and at < heads and rows:
+                rows[-1] = _joined(rows[-1], cells)
+            elif any(cell.strip() for cell in cells):
+                rows.append(cells)
         lines = [" | ".join(row) for row in rows]
         if len(rows) < 2 or max(map(len, rows)) < 2:
             self._builder.add("\n".join(lines))
@@ -217,9 +221,7 @@ class _Walk:
                 for box in _boxes(element):
                     yield from self._cell_texts(box)
             elif name(element) == "tbl":
-                for row in _resolved(element):
-                    if name(row) == "tr":
-                        yield " | ".join(self._row(row, []))
+                yield "; ".join(", ".join(self._row(row, [])) for row in _resolved(element) if name(row) == "tr")
 
     # ------------------------------------------------------------ text
 
@@ -236,10 +238,12 @@ class _Walk:
             if not kind or kind in _LEFT_OUT or kind in ("txbxContent", "p"):
                 continue
             if kind == "t":
-                text = element.text or ""
+                text = in_font(element.text or "", element.getparent())
                 out.append(text.translate(_RAISED) if _raised(element) else text)
             elif kind == "sym":
-                out.append(_symbol(element))
+                out.append(symbol(element))
+            elif kind in ("checkBox", "ddList"):
+                out.append(_form_field(element))
             elif kind in _CHARACTERS:
                 out.append(_CHARACTERS[kind])
             elif kind in _NOTES:
@@ -260,6 +264,32 @@ def _resolved(parent: Any) -> Iterator[Any]:
             yield from _resolved(element)
         elif kind and kind not in _LEFT_OUT:
             yield element
+
+
+def _header_rows(rows: list[Any]) -> int:
+    """How many of the first rows are the header: those that Word repeats on each page, else the two of a header in two
+    levels, where every name of the first row either spans columns or goes on in the second."""
+    marked = 0
+    for row in rows[:-1]:
+        properties = child(row, "trPr")
+        if properties is None or child(properties, "tblHeader") is None:
+            break
+        marked += 1
+    if marked or len(rows) < 3:
+        return max(1, marked)
+    cells = [child(cell, "tcPr") for cell in _resolved(rows[0]) if name(cell) == "tc"]
+    spans = [cell is not None and small_int(value(cell, "gridSpan"), 1, WIDEST_SPAN) > 1 for cell in cells]
+    down = [cell is not None and value(cell, "vMerge") == "restart" for cell in cells]
+    return 2 if any(spans) and any(down) and all(a or b for a, b in zip(spans, down, strict=True)) else 1
+
+
+def _joined(above: list[str], below: list[str]) -> list[str]:
+    """Names of columns in two levels as one: "Price" over "net" is "Price / net"."""
+    pairs = zip_longest(above, below, fillvalue="")
+    return [
+        upper if lower in ("", upper) or upper.endswith(f" / {lower}") else f"{upper} / {lower}".removeprefix(" / ")
+        for upper, lower in pairs
+    ]
 
 
 def _boxes(paragraph: Any) -> Iterator[Any]:
@@ -283,10 +313,12 @@ def _raised(text: Any) -> bool:
     return bool(text.text) and all(char in "0123456789+-" for char in text.text)
 
 
-def _symbol(element: Any) -> str:
-    """A character of a symbol font: nothing, when its code means something only in that font."""
-    try:
-        number = int(attribute(element, "char") or "", 16)
-    except ValueError:
-        return ""
-    return chr(number) if 0x20 <= number <= 0xD7FF else ""
+def _form_field(element: Any) -> str:
+    """What an old form field shows: a ticked or empty box, or the chosen entry of a list."""
+    if name(element) == "checkBox":
+        found = child(element, "checked")
+        found = child(element, "default") if found is None else found
+        return "☒" if found is not None and attribute(found, "val") not in ("0", "false", "off") else "☐"
+    entries = [attribute(e, "val") or "" for e in element if name(e) == "listEntry"]
+    chosen = small_int(value(element, "result") or value(element, "default"), 0, len(entries))
+    return entries[chosen] if chosen < len(entries) else ""
