@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from hybrid_rag.errors import OllamaBusyError, OllamaError, OllamaModelMissingError, OllamaProtocolError, OllamaUnreachableError
+from hybrid_rag.errors import Cancelled, OllamaBusyError, OllamaError, OllamaModelMissingError, OllamaProtocolError, OllamaUnreachableError
 from hybrid_rag.llm import OllamaChat
 from tests.support.ollama import FakeOllama, running
 
@@ -158,3 +158,61 @@ def test_several_threads_ask_one_client() -> None:
         [t.start() for t in threads]
         [t.join() for t in threads]
     assert out == {i: f"q{i}q{i}" for i in range(8)}
+
+
+# ---------------------------------------------------------------- an asker who leaves
+
+
+def test_an_answer_can_be_stopped_before_its_first_word() -> None:
+    seen = threading.Event()
+    with running(FakeOllama(delay=20, reply=lambda body: "Late.")) as server:
+        threading.Timer(0.3, seen.set).start()
+        started = time.monotonic()
+        with pytest.raises(Cancelled):
+            chat(server.url, answer_seconds=60).generate(HELLO, cancel=seen.is_set)
+        assert time.monotonic() - started < 10
+
+
+def test_a_server_that_is_writing_is_hung_up_on() -> None:
+    written: list[int] = []
+
+    def endless(body):
+        for n in range(10_000):
+            written.append(n)
+            yield f"word{n} "
+
+    heard: list[str] = []
+    with running(FakeOllama(pause=0.01, reply=endless)) as server:
+        with pytest.raises(Cancelled):
+            chat(server.url).generate(HELLO, on_token=heard.append, cancel=lambda: len(heard) > 5)
+        wait_until_still(written)
+    assert 5 < len(written) < 10_000
+
+
+def wait_until_still(items: list[int]) -> None:
+    """Until the server has noticed that nobody listens."""
+    for _ in range(100):
+        before = len(items)
+        time.sleep(0.1)
+        if len(items) == before:
+            return
+    raise AssertionError("the server goes on writing")
+
+
+def test_an_answer_that_nobody_stops_comes_whole() -> None:
+    with running(FakeOllama(reply=lambda body: "It is 5 EUR [1].")) as server:
+        pieces: list[str] = []
+        result = chat(server.url).generate(HELLO, on_token=pieces.append, cancel=lambda: False)
+    assert (result.text, result.done_reason, len(pieces)) == ("It is 5 EUR [1].", "stop", 5)
+    with running(FakeOllama(cut=True, reply=lambda body: "It is 5 EUR [1].")) as server, pytest.raises(OllamaProtocolError):
+        chat(server.url).generate(HELLO, cancel=lambda: False)
+    with pytest.raises(OllamaUnreachableError):
+        chat(NOBODY).generate(HELLO, cancel=lambda: False)
+
+
+def test_an_error_of_the_listener_is_not_taken_for_one_of_the_server() -> None:
+    def listener(_: str) -> None:
+        raise Cancelled("enough")
+
+    with running(FakeOllama(reply=lambda body: "a b c")) as server, pytest.raises(Cancelled, match="enough"):
+        chat(server.url).generate(HELLO, on_token=listener)

@@ -54,16 +54,22 @@ class Answerer:
         self._retriever, self._chat, self._reranker, self._options = retriever, chat, reranker, options
 
     def answer(
-        self, question: str, *, filters: Filters | None = None, k: int | None = None, on_token: Callable[[str], None] | None = None
+        self,
+        question: str,
+        *,
+        filters: Filters | None = None,
+        k: int | None = None,
+        on_token: Callable[[str], None] | None = None,
+        cancel: Callable[[], bool] | None = None,
     ) -> Answer:
-        """Answer a question. Raises InputError, IndexError_, and OllamaError when a model that must be there fails.
+        """Answer a question. Raises InputError, IndexError_, Cancelled, and OllamaError when a model that must be there fails.
 
-        ``on_token`` gets pieces of the answer that have passed the check, while a model writes it."""
+        ``on_token`` gets pieces of the answer that have passed the check, while a model writes it; ``cancel`` stops the model."""
         started = time.perf_counter()
         reranker = self._reranker()
         wanted = k or self._options.context_chunks
         result = self._retriever.search(question, k=max(wanted, NEAREST_SHOWN), filters=filters, rerank=reranker is not None)
-        answer = self._from_result(question, result, wanted, on_token)
+        answer = self._from_result(question, result, wanted, on_token, cancel)
         times = {**result.milliseconds, **answer.milliseconds, "total": (time.perf_counter() - started) * 1000}
         return replace(
             answer,
@@ -74,7 +80,9 @@ class Answerer:
             tokens={"whole_files": self._whole_files(result.hits), **answer.tokens},
         )
 
-    def _from_result(self, question: str, result: SearchResult, k: int, on_token: Callable[[str], None] | None) -> Answer:
+    def _from_result(
+        self, question: str, result: SearchResult, k: int, on_token: Callable[[str], None] | None, cancel: Callable[[], bool] | None
+    ) -> Answer:
         hits = result.hits
         if not hits:
             return Answer(question, NOT_FOUND, "none", True)
@@ -83,7 +91,7 @@ class Answerer:
         chat = self._chat()
         if chat is None:
             return self._quote(question, hits)
-        return self._write(question, hits[:k], chat, on_token)
+        return self._write(question, hits[:k], chat, on_token, cancel)
 
     def _abstains(self, question: str, hits: Sequence[Hit]) -> bool:
         if any(not any(i in normalise(_whole(hit)) for hit in hits) for i in identifiers(question)):
@@ -123,12 +131,19 @@ class Answerer:
 
     # ------------------------------------------------------------ language model
 
-    def _write(self, question: str, hits: Sequence[Hit], chat: OllamaChat, on_token: Callable[[str], None] | None) -> Answer:
+    def _write(
+        self,
+        question: str,
+        hits: Sequence[Hit],
+        chat: OllamaChat,
+        on_token: Callable[[str], None] | None,
+        cancel: Callable[[], bool] | None,
+    ) -> Answer:
         """The model's answer; a quote when nothing of it stands in its sources, or when the model fails and may be done without."""
         o = self._options
         chunks = {n: self._retriever.neighbours(hit.chunk, o.neighbours) for n, hit in enumerate(hits, start=1)}
         try:
-            written = write(question, hits, chunks, chat, sentences=o.max_sentences, on_token=on_token)
+            written = write(question, hits, chunks, chat, sentences=o.max_sentences, on_token=on_token, cancel=cancel)
         except OllamaError as error:
             if not o.quote_on_failure:
                 raise

@@ -38,10 +38,12 @@ class Conversation:
         self._service, self._filters = service, filters
         self.turns: list[Turn] = []
 
-    def ask(self, question: str, *, on_token: Callable[[str], None] | None = None) -> Answer:
+    def ask(
+        self, question: str, *, k: int | None = None, on_token: Callable[[str], None] | None = None, cancel: Callable[[], bool] | None = None
+    ) -> Answer:
         """Answer a question in the light of the turns before; ``rewritten_question`` is set when it was rewritten."""
-        asked = self._rewritten(question) if self.turns and _FOLLOW_UP.search(question) else question
-        answer = self._service.ask(asked, filters=self._filters, on_token=on_token)
+        asked = self._rewritten(question, cancel) if self.turns and _FOLLOW_UP.search(question) else question
+        answer = self._service.ask(asked, filters=self._filters, k=k, on_token=on_token, cancel=cancel)
         rewritten = asked if asked != question else None
         answer = replace(answer, question=question, rewritten_question=rewritten)
         sources = tuple(dict.fromkeys(c.source for c in answer.citations))
@@ -77,12 +79,12 @@ class Conversation:
         except OSError as error:
             raise HybridRagError(f"{path} cannot be written: {error.strerror}.", "Name another file.") from error
 
-    def _rewritten(self, question: str) -> str:
+    def _rewritten(self, question: str, cancel: Callable[[], bool] | None = None) -> str:
         chat = self._service.parts.chat() if self._service.config.llm.rewrite_followups else None
         if chat is None:
             return self._with_subject(question)
         turns = "\n".join(f"Question: {t.rewritten or t.question}\nAnswer: {t.answer[:300]}" for t in self.turns[-TURNS_REMEMBERED:])
-        text = chat.generate([("human", PROMPT.format(turns=turns, question=question))]).text
+        text = chat.generate([("human", PROMPT.format(turns=turns, question=question))], cancel=cancel).text
         line = strip_links(text).strip().splitlines()[0].strip(' "“”') if text.strip() else ""
         return line if 0 < len(line) <= LONGEST_REWRITE else self._with_subject(question)
 

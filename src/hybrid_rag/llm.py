@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hybrid_rag.errors import OllamaBusyError, OllamaError, OllamaProtocolError
+from hybrid_rag.errors import Cancelled, HybridRagError, OllamaBusyError, OllamaError, OllamaProtocolError
 from hybrid_rag.ollama_server import OllamaServer, from_exception, from_status, pause
 
 if TYPE_CHECKING:
     from langchain_ollama import ChatOllama
 
 Message = tuple[str, str]  # role ("system", "human", "ai") and text
+CANCEL_SECONDS = 0.1  # between two looks at whether the asker still wants the answer
 _THOUGHT = re.compile(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>\s*|\Z)", re.IGNORECASE | re.DOTALL)
 
 
@@ -87,35 +90,52 @@ class OllamaChat:
         )
 
     def generate(
-        self, messages: Sequence[Message], *, schema: dict[str, Any] | None = None, on_token: Callable[[str], None] | None = None
+        self,
+        messages: Sequence[Message],
+        *,
+        schema: dict[str, Any] | None = None,
+        on_token: Callable[[str], None] | None = None,
+        cancel: Callable[[], bool] | None = None,
     ) -> Generation:
-        """Let the model write; ``schema`` makes it write JSON of that form. Raises OllamaError.
+        """Let the model write; ``schema`` makes it write JSON of that form. Raises OllamaError, Cancelled.
 
         A busy server is asked again with back-off. ``on_token`` gets the pieces as they come. ``answer_seconds`` bounds
-        the whole answer and each wait for a piece of it.
+        the whole answer and each wait for a piece of it. When ``cancel`` says so, the connection is closed at once, also
+        before the first piece, and the server stops writing; not for a thread that runs an event loop.
         """
         for attempt in range(self._retries + 1):
+            if cancel is not None and cancel():
+                raise _cancelled()
             try:
-                return self._generate(messages, schema, on_token)
+                return self._generate(messages, schema, on_token, cancel)
             except OllamaBusyError:
                 if attempt == self._retries:
                     raise
                 time.sleep(pause(attempt))
         raise AssertionError("unreachable")
 
-    def _generate(self, messages: Sequence[Message], schema: dict[str, Any] | None, on_token: Callable[[str], None] | None) -> Generation:
+    def _generate(
+        self,
+        messages: Sequence[Message],
+        schema: dict[str, Any] | None,
+        on_token: Callable[[str], None] | None,
+        cancel: Callable[[], bool] | None,
+    ) -> Generation:
         started = time.perf_counter()
         parts: list[str] = []
         info: dict[str, Any] = {}
         try:
-            for piece in self.chat_model(**({"format": schema} if schema else {})).stream(list(messages)):
-                if text := str(piece.text):
-                    parts.append(text)
-                    if on_token:
-                        on_token(text)
-                info.update(piece.response_metadata or {})
-                if time.perf_counter() - started > self._answer_seconds:
-                    raise TimeoutError
+            with closing(self._pieces(messages, schema, cancel)) as pieces:
+                for piece in pieces:
+                    if text := str(piece.text):
+                        parts.append(text)
+                        if on_token:
+                            on_token(text)
+                    info.update(piece.response_metadata or {})
+                    if time.perf_counter() - started > self._answer_seconds:
+                        raise TimeoutError
+        except HybridRagError:
+            raise
         except Exception as error:  # httpx, ollama and langchain raise their own kinds; they are told apart below
             raise self._translated(error) from error
         if not info.get("done_reason"):
@@ -123,6 +143,10 @@ class OllamaChat:
         spent = (time.perf_counter() - started) * 1000
         text = _THOUGHT.sub("", "".join(parts))
         return Generation(text, int(info.get("prompt_eval_count") or 0), int(info.get("eval_count") or 0), spent, str(info["done_reason"]))
+
+    def _pieces(self, messages: Sequence[Message], schema: dict[str, Any] | None, cancel: Callable[[], bool] | None) -> Iterator[Any]:
+        model = self.chat_model(**({"format": schema} if schema else {}))
+        return model.stream(list(messages)) if cancel is None else _stoppable(model, list(messages), cancel)
 
     def _translated(self, error: Exception) -> OllamaError:
         status = getattr(error, "status_code", None)
@@ -134,3 +158,33 @@ class OllamaChat:
                 f"Ollama at {self.base_url} loaded {self.model} but wrote nothing.", "Try again; look at the server's log."
             )
         return from_exception(error, self.base_url)
+
+
+def _cancelled() -> Cancelled:
+    return Cancelled("The answer was stopped.", "Ask again.")
+
+
+def _stoppable(model: ChatOllama, messages: list[Message], cancel: Callable[[], bool]) -> Iterator[Any]:
+    """The model's pieces; a wait for one ends when ``cancel`` says so, which a blocking read of a socket would not."""
+    loop = asyncio.new_event_loop()
+    pieces = model.astream(messages)
+
+    async def following() -> Any:
+        return await anext(pieces, None)
+
+    task = loop.create_task(following())
+    try:
+        while True:
+            while not task.done():
+                loop.run_until_complete(asyncio.wait([task], timeout=CANCEL_SECONDS))
+                if cancel():
+                    raise _cancelled()
+            if (piece := task.result()) is None:
+                return
+            yield piece
+            task = loop.create_task(following())
+    finally:
+        task.cancel()
+        loop.run_until_complete(asyncio.wait([task]))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()

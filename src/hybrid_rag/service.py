@@ -231,15 +231,23 @@ class Service:
         return self._open()[1].search(query, k=k or r.results, filters=self._filters(filters), mode=mode, rerank=wanted, explain=explain)
 
     def ask(
-        self, question: str, *, filters: Filters | None = None, k: int | None = None, on_token: Callable[[str], None] | None = None
+        self,
+        question: str,
+        *,
+        filters: Filters | None = None,
+        k: int | None = None,
+        on_token: Callable[[str], None] | None = None,
+        cancel: Callable[[], bool] | None = None,
     ) -> Answer:
-        """An answer from a table query, a language model or quotation, or none; with citations that code has checked."""
+        """An answer from a table query, a language model or quotation, or none; with citations that code has checked.
+
+        ``cancel`` stops a model that is writing: then Cancelled is raised."""
         _, _, answerer, _, tables = self._open()
         chosen = self._filters(filters)
         self._open()[0].refresh()
         answer = tables.answer(question, filters=chosen)
         if answer is None:
-            answer = answerer.answer(question, filters=chosen, k=k, on_token=on_token)
+            answer = answerer.answer(question, filters=chosen, k=k, on_token=on_token, cancel=cancel)
             answer = tables.guard(answer)
         if answer.mode != "table" and answer.model is None and answer.hits and (note := self.parts.chat_note()):
             answer = replace(answer, notes=(*answer.notes, note))

@@ -30,8 +30,9 @@ def write(
     *,
     sentences: int,
     on_token: Callable[[str], None] | None = None,
+    cancel: Callable[[], bool] | None = None,
 ) -> Answer:
-    """Let the model answer from the chunks, [n] -> chunk, and keep what they bear out. Raises OllamaError, InputError.
+    """Let the model answer from the chunks, [n] -> chunk, and keep what they bear out. Raises OllamaError, InputError, Cancelled.
 
     ``on_token`` gets the sentences that have passed the check, while the rest is written. When none passes, the answer
     is empty and, unless the model said that it does not know, not marked as abstained.
@@ -45,7 +46,9 @@ def write(
     evidence, warnings = _evidence(fitted.passages, chunks)
     keep_links = _ASKS_FOR_LINK.search(question) is not None
     stream = citations.CheckedStream(evidence, on_token, keep_links=keep_links) if on_token else None
-    generation = chat.generate(build(question, fitted.passages, sentences=sentences), on_token=stream.add if stream else None)
+    generation = chat.generate(
+        build(question, fitted.passages, sentences=sentences), on_token=stream.add if stream else None, cancel=cancel
+    )
     checked = citations.check(generation.text, evidence, keep_links=keep_links)
     if stream:
         stream.finish(checked.text)
