@@ -26,49 +26,10 @@ from hybrid_rag.errors import (
     IndexVersionError,
 )
 from hybrid_rag.index import Index, IndexOptions
-from hybrid_rag.ingest import IngestOptions, ingest
 from hybrid_rag.lock import write_lock
 from hybrid_rag.maintenance import backup, rebuild, reset, restore, verify
-from hybrid_rag.records import IndexReport
 from tests.support.embedders import HashEmbedder
-
-
-class World:
-    """A data folder, an index directory, and an embedder that counts."""
-
-    def __init__(self, tmp_path: Path) -> None:
-        self.root, self.directory = tmp_path / "data", tmp_path / "index"
-        self.root.mkdir()
-        self.embedder = HashEmbedder()
-        self.index: Index | None = None
-
-    def write(self, name: str, text: str) -> Path:
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    def open(self, **options) -> Index:
-        if self.index is not None:
-            self.index.close()
-        self.index = Index(IndexOptions(self.directory, **options), create=True)
-        return self.index
-
-    def run(self, *, paths=None, verify=False, on_change="rebuild", cancel=None, embedder=None, **options) -> IndexReport:
-        index = self.open(**options)
-        wanted = IngestOptions(self.root, workers=1, verify=verify, paths=paths, on_change=on_change)
-        return ingest(index, wanted, embedder=lambda: embedder or self.embedder, cancel=cancel)
-
-    def found(self, words: str) -> list[str]:
-        index = self.index or self.open()
-        index.refresh()
-        hits = index.lexical.search(index.analyzer.query(words), k=10)
-        stored = index.catalog.chunks([n for n, _ in hits])
-        return [stored[n].chunk.source for n, _ in hits if n in stored]
-
-    def check(self) -> None:
-        assert self.index is not None
-        assert verify(self.index).problems == ()
+from tests.support.world import World
 
 
 @pytest.fixture
@@ -100,7 +61,13 @@ def test_added_changed_renamed_deleted_unchanged(world: World) -> None:
     (world.root / "d.txt").unlink()
     world.write("e.txt", "worde")
     counts = world.run().counts
-    assert {k: counts[k] for k in ("added", "changed", "renamed", "deleted", "unchanged")} == {"added": 1, "changed": 1, "renamed": 1, "deleted": 1, "unchanged": 1}
+    assert {k: counts[k] for k in ("added", "changed", "renamed", "deleted", "unchanged")} == {
+        "added": 1,
+        "changed": 1,
+        "renamed": 1,
+        "deleted": 1,
+        "unchanged": 1,
+    }
     assert world.found("wordd") == []
     assert world.found("wordb") == []
     assert world.found("wordnew") == ["b.txt"]
@@ -383,8 +350,8 @@ import sys, time
 from pathlib import Path
 sys.path.insert(0, {root!r})
 from hybrid_rag.index import Index, IndexOptions
-from hybrid_rag.ingest import IngestOptions, ingest
 from tests.support.embedders import HashEmbedder
+from tests.support.world import World
 index = Index(IndexOptions(Path({directory!r})), create=True)
 print("started", flush=True)
 ingest(index, IngestOptions(Path({data!r}), workers=1), embedder=lambda: HashEmbedder(delay=0.01))

@@ -19,7 +19,7 @@ LAYERS: tuple[str, ...] = (
     "abstention fusion search_cache lock table_types question_words question_reading question_shapes question_rules metrics onnx_model",
     "workers index writer",
     "embedder_run ingest ranking retrieval browsing writing answering questions maintenance",
-    "parts service",
+    "background parts service",
     "batch conversation doctor starting watching evaluation langchain_parts langchain_parts.retriever langchain_parts.chain langchain_parts.loaders langchain_parts.embeddings",
     "hybrid_rag render render_text cli cli.app cli.asking cli.common cli.configuring cli.documents cli.measuring cli.progress cli.serving cli.storing cli.tabular "
     "demo mcp_server web __main__",

@@ -67,12 +67,13 @@ def related(retriever: Retriever, source: str, k: int) -> list[Related]:
     own = index.catalog.document_number(info.source)
     best: dict[int, float] = {}
     stage = "cosine"
-    if index.vectors is not None and info.chunks_with_vectors:
+    fingerprint = index.fingerprint
+    if fingerprint and info.chunks_with_vectors:
         numbers = index.catalog.chunk_numbers(documents=[own or 0])
-        _, vectors = index.catalog.vectors(index.fingerprint, numbers=numbers)
+        _, vectors = index.catalog.vectors(fingerprint, numbers=numbers)
         mean = vectors.mean(axis=0)
         mean = (mean / max(float(np.linalg.norm(mean)), 1e-9)).astype(np.float32)
-        hits = [hit for kind in KINDS for hit in index.vectors.search(kind, mean, k=RELATED_CHUNKS + len(numbers))]
+        hits = [hit for kind in KINDS for hit in index.search_vectors(kind, mean, k=RELATED_CHUNKS + len(numbers), fingerprint=fingerprint)]
     else:
         stage = "bm25"
         text = " ".join(s.chunk.text for s in index.catalog.document_chunks(info.source, 0, 3))[:WORDS_OF_A_DOCUMENT]
@@ -156,7 +157,13 @@ def _around(catalog: Catalog, info: DocumentInfo, ordinal: int, window: int) -> 
 
 
 def _span(
-    catalog: Catalog, info: DocumentInfo, start: int, end: int, max_tokens: int | None, page: int | None = None, heading: tuple[str, ...] = ()
+    catalog: Catalog,
+    info: DocumentInfo,
+    start: int,
+    end: int,
+    max_tokens: int | None,
+    page: int | None = None,
+    heading: tuple[str, ...] = (),
 ) -> Passage:
     text = catalog.document_text(info.source)[start:end]
     cut = _cut(text, max_tokens)

@@ -79,7 +79,9 @@ class Catalog:
         except sqlite3.DatabaseError as error:
             raise self.damaged(error) from error
         if version != SCHEMA_VERSION:
-            raise IndexVersionError(f"The index in {self.path.parent} has schema version {version}; this program writes {SCHEMA_VERSION}.", REBUILD)
+            raise IndexVersionError(
+                f"The index in {self.path.parent} has schema version {version}; this program writes {SCHEMA_VERSION}.", REBUILD
+            )
 
     def damaged(self, error: Exception) -> IndexDamagedError:
         return IndexDamagedError(f"The catalog {self.path} cannot be read: {error}.", REBUILD)
@@ -96,6 +98,16 @@ class Catalog:
                 connection.execute("ROLLBACK")
             raise
         connection.execute("COMMIT")
+
+    def leave(self) -> None:
+        """Close this thread's connection; for threads that end while the catalog stays open."""
+        connection = getattr(self._local, "connection", None)
+        if connection is not None:
+            del self._local.connection
+            with self._lock:
+                if connection in self._connections:
+                    self._connections.remove(connection)
+            connection.close()
 
     def close(self) -> None:
         with self._lock:
@@ -162,7 +174,9 @@ class Catalog:
         """What is known of each file, read or not, by source."""
         sql = "SELECT source, number, size, mtime_ns, ctime_ns, sha256, indexed FROM documents WHERE ready = 1"
         out = {r[0]: FileStamp(*r[1:]) for r in self.rows(sql)}
-        out.update({r[0]: FileStamp(None, r[1], r[2], r[3], "", "") for r in self.rows("SELECT source, size, mtime_ns, ctime_ns FROM unread")})
+        out.update(
+            {r[0]: FileStamp(None, r[1], r[2], r[3], "", "") for r in self.rows("SELECT source, size, mtime_ns, ctime_ns FROM unread")}
+        )
         return out
 
     def unread(self) -> list[dict[str, Any]]:
@@ -206,7 +220,9 @@ class Catalog:
             yield from map(chunk_from_row, page)
             after = page[-1][0]
 
-    def chunk_numbers(self, kind: Kind | None = None, *, documents: Collection[int] | None = None, with_vectors: bool = False) -> np.ndarray:
+    def chunk_numbers(
+        self, kind: Kind | None = None, *, documents: Collection[int] | None = None, with_vectors: bool = False
+    ) -> np.ndarray:
         """Numbers of chunks, ascending int64 (n,); of given documents only, when given."""
         import numpy as np
 

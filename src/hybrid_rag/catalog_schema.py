@@ -47,11 +47,9 @@ CREATE TABLE unread (source TEXT PRIMARY KEY, size INTEGER NOT NULL, mtime_ns IN
 CREATE TABLE reports (id INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT NOT NULL);
 """
 
-DOCUMENT_COLUMNS = (
-    "number, source, kind, format, title, size, sha256, modified, indexed, encoding, dialect, language, date, tags, pages, row_count, status, notices"
-)
+DOCUMENT_COLUMNS = "number, source, kind, format, title, size, sha256, modified, indexed, encoding, dialect, language, date, tags, pages, row_count, status, notices"
 CHUNK_COLUMNS = (
-    "c.number, c.document, d.source, c.kind, c.ordinal, c.text, c.start, c.\"end\", d.title, c.heading, c.page, c.page_label, "
+    'c.number, c.document, d.source, c.kind, c.ordinal, c.text, c.start, c."end", d.title, c.heading, c.page, c.page_label, '
     "c.row_first, c.row_last, c.role, c.header, c.id, d.date, d.tags, d.modified"
 )
 
@@ -106,7 +104,28 @@ def document_from_row(row: sqlite3.Row, chunks: int, with_vectors: int) -> Docum
 
 
 def chunk_from_row(row: tuple[Any, ...]) -> StoredChunk:
-    (number, document, source, kind, ordinal, text, start, end, title, heading, page, label, first, last, role, header, cid, date, tags, modified) = row
+    (
+        number,
+        document,
+        source,
+        kind,
+        ordinal,
+        text,
+        start,
+        end,
+        title,
+        heading,
+        page,
+        label,
+        first,
+        last,
+        role,
+        header,
+        cid,
+        date,
+        tags,
+        modified,
+    ) = row
     chunk = Chunk(source, kind, ordinal, text, start, end, title, tuple(json.loads(heading)), page, label,
                   (first, last) if first is not None else None, role, header)  # fmt: skip
     return StoredChunk(number, document, cid, chunk, date, tuple(json.loads(tags)), modified)

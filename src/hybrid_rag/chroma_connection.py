@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from hybrid_rag.errors import IndexError_
+from hybrid_rag.vectors import VectorsClosed
 
 if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
@@ -115,6 +115,6 @@ class Connections:
         self.retire()
 
     def check_open(self) -> None:
-        """Raises IndexError_ once closed."""
+        """Raises VectorsClosed once closed."""
         if self._closed:
-            raise IndexError_("The vector index is closed.")
+            raise VectorsClosed

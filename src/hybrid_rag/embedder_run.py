@@ -46,7 +46,9 @@ def embed_missing(
     out = Outcome()
     catalog = writer.catalog
     catalog.connection().execute("UPDATE chunks SET vector = 0 WHERE vector = 2")
-    if current and not catalog.value("SELECT 1 FROM chunks c JOIN documents d ON d.number = c.document WHERE d.ready = 1 AND c.vector = 0 LIMIT 1"):
+    if current and not catalog.value(
+        "SELECT 1 FROM chunks c JOIN documents d ON d.number = c.document WHERE d.ready = 1 AND c.vector = 0 LIMIT 1"
+    ):
         out.embedder = current
         return out
     try:
@@ -88,7 +90,9 @@ class _Phase:
     def switch(self) -> None:
         """All vectors anew, beside the old; then the new ones are put in place in one step."""
         new, writer = self._model.fingerprint, self._writer
-        self._out.messages.append(f"The embedder changed from {self._catalog.setting('embedder')} to {self._model.name}: new vectors are made beside the old.")
+        self._out.messages.append(
+            f"The embedder changed from {self._catalog.setting('embedder')} to {self._model.name}: new vectors are made beside the old."
+        )
         missing = "NOT EXISTS (SELECT 1 FROM vectors v WHERE v.fingerprint = '" + new + "' AND v.hash = c.hash)"
         for kind, stage in PHASES:
             self._each(kind, stage, missing, self._cache)

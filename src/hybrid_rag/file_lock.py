@@ -78,3 +78,12 @@ else:
         except BlockingIOError:
             return False
         return True
+
+
+def is_held(path: Path) -> bool:
+    """True while a process holds the lock for writing; needs no more than the right to read. Raises OSError without a file."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        return not _try(handle, exclusive=False)
+    finally:
+        os.close(handle)

@@ -5,6 +5,7 @@ The catalog is the truth; the two legs are made from it and can be made again at
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import shutil
 import threading
@@ -21,7 +22,7 @@ from hybrid_rag.errors import HybridRagError, IndexDamagedError, IndexEmptyError
 from hybrid_rag.lexical import LexicalEntry, LexicalIndex, RankBm25Index, TantivyIndex, record_keys
 from hybrid_rag.lock import is_locked, write_lock
 from hybrid_rag.records import Kind
-from hybrid_rag.vectors import VectorIndex
+from hybrid_rag.vectors import VectorIndex, VectorsClosed
 from hybrid_rag.vectors_chroma import ChromaServerVectors, ChromaVectors
 from hybrid_rag.vectors_exact import ExactVectors
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from hybrid_rag.writer import Writer
 
 CATALOG_FILE, LEXICAL_FOLDER, VECTOR_FOLDER, TABLE_FOLDER = "catalog.sqlite", "lexical", "vectors", "tables"
+REOPENED = 5  # times that a search looks again when the vectors are opened anew under it
 log = logging.getLogger(__name__)
 
 
@@ -60,13 +62,16 @@ class Index:
         self._lock = threading.RLock()
         self._lexical: LexicalIndex | None = None
         self._vectors: tuple[str, VectorIndex] | None = None
+        self._written: VectorIndex | None = None  # the one that a writer of this process is filling: it sees its own writes
         path = self.directory / CATALOG_FILE
         if not path.exists() and not create:
             raise IndexEmptyError(f"Nothing is indexed yet in {self.directory}.", "Run `hybrid-rag index`.")
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise HybridRagError(f"The index directory {self.directory} cannot be made: {error.strerror}.", "Set vector_store.persist_directory.") from error
+            raise HybridRagError(
+                f"The index directory {self.directory} cannot be made: {error.strerror}.", "Set vector_store.persist_directory."
+            ) from error
         self.catalog = Catalog(path, create=create)
         self._seen = self._generations()
 
@@ -103,7 +108,7 @@ class Index:
         with self._lock:
             if now[0] != self._seen[0] and self._lexical is not None:
                 self._lexical.reload()
-            if now[1] != self._seen[1] and self._vectors is not None:
+            if now[1] != self._seen[1] and self._vectors is not None and self._vectors[1] is not self._written:
                 if self._vectors[0] == self.fingerprint:
                     self._vectors[1].reload()
                 else:
@@ -170,6 +175,22 @@ class Index:
                 self._vectors = (fingerprint, self._open_vectors(fingerprint))
             return self._vectors[1]
 
+    def search_vectors(
+        self, kind: Kind, vector: np.ndarray, *, k: int, numbers: np.ndarray | None = None, fingerprint: str = ""
+    ) -> list[tuple[int, float]]:
+        """The k nearest (chunk number, cosine) of a kind; none while there are no vectors.
+
+        ``fingerprint``: of the embedder that made ``vector``; nothing is found when the index's is another by now.
+        Goes on when the leg is opened anew meanwhile, by a run in another thread.
+        """
+        for _ in range(REOPENED):
+            vectors = self.vectors
+            if vectors is None or (fingerprint and fingerprint != self.fingerprint):
+                return []
+            with contextlib.suppress(VectorsClosed):
+                return vectors.search(kind, vector, k=k, numbers=numbers)
+        raise VectorsClosed
+
     def _open_vectors(self, fingerprint: str) -> VectorIndex:
         if self.options.vector_mode == "server":
             return self.open_vectors(fingerprint)
@@ -223,13 +244,17 @@ class Index:
 
         with write_lock(self.directory):
             writer = Writer(self)
-            writer.begin()
             try:
-                yield writer
-            except HybridRagError:
+                writer.begin()
+                try:
+                    yield writer
+                except HybridRagError:
+                    writer.end()
+                    raise
                 writer.end()
-                raise
-            writer.end()
+            finally:
+                writer.release()
+                self._written = None
 
     def use_lexical(self, lexical: LexicalIndex) -> None:
         """Take the writer's keyword index as this index's own, so that both see the same commits."""
@@ -243,10 +268,15 @@ class Index:
             if self._vectors is not None and self._vectors[1] is not vectors:
                 self._close_vectors()
             self._vectors = (fingerprint, vectors)
+            self._written = vectors
 
     @property
     def held_lexical(self) -> LexicalIndex | None:
         return self._lexical
+
+    @property
+    def held_vectors(self) -> VectorIndex | None:
+        return self._vectors[1] if self._vectors else None
 
     @property
     def tables_directory(self) -> Path:

@@ -179,9 +179,25 @@ def _unchanged(writer: Writer, sources: Sequence[str]) -> dict[str, FileReport]:
 
 def _as_before(source: str, info: DocumentInfo | None, known: dict[str, Any]) -> FileReport:
     if info is None:
-        return FileReport(source, "not read", "unchanged", reason=known.get("reason", ""), remedy=known.get("remedy", ""), format=known.get("format"))
+        return FileReport(
+            source, "not read", "unchanged", reason=known.get("reason", ""), remedy=known.get("remedy", ""), format=known.get("format")
+        )
     reason = "; ".join(n.message for n in info.notices if n.partial)
-    return FileReport(source, info.status, "unchanged", info.kind, info.format, reason, "", info.chunks, info.rows, info.pages, info.encoding, info.dialect, info.notices)
+    return FileReport(
+        source,
+        info.status,
+        "unchanged",
+        info.kind,
+        info.format,
+        reason,
+        "",
+        info.chunks,
+        info.rows,
+        info.pages,
+        info.encoding,
+        info.dialect,
+        info.notices,
+    )
 
 
 def _touch(writer: Writer, file: FoundFile) -> None:
@@ -249,7 +265,9 @@ def _flush(writer: Writer, run: _Run, *, last: bool) -> None:
 
 def _finish(writer: Writer, number: int, event: Finished, file: FoundFile, ctime_ns: int, change: Change) -> FileReport:
     document = event.document
-    writer.finish(number, document, mtime_ns=file.mtime_ns, ctime_ns=ctime_ns, rows=event.rows, card=event.card, table_file=event.table_file)
+    writer.finish(
+        number, document, mtime_ns=file.mtime_ns, ctime_ns=ctime_ns, rows=event.rows, card=event.card, table_file=event.table_file
+    )
     partial = [n for n in document.notices if n.partial]
     return FileReport(
         source=event.source,

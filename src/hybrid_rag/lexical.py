@@ -70,6 +70,10 @@ class LexicalIndex(Protocol):
         """In how many chunks the term occurs (an estimate while deletions are not merged)."""
         ...
 
+    def release(self) -> None:
+        """Let other processes write: give back the engine's own write lock. What was not committed is dropped."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -93,7 +97,9 @@ class TantivyIndex:
             self._index.config_reader(reload_policy="manual", num_warmers=0)
             self._index.reload()
         except (ValueError, OSError) as error:
-            raise IndexDamagedError(f"The keyword index in {directory} cannot be opened: {error}", "Run `hybrid-rag rebuild lexical`.") from error
+            raise IndexDamagedError(
+                f"The keyword index in {directory} cannot be opened: {error}", "Run `hybrid-rag rebuild lexical`."
+            ) from error
         self._writer: tantivy.IndexWriter | None = None
 
     def add(self, entries: Iterable[LexicalEntry]) -> None:
@@ -150,10 +156,13 @@ class TantivyIndex:
         searcher = self._index.searcher()
         return max(searcher.doc_freq(field, term) for field in ("body", "context"))
 
-    def close(self) -> None:
+    def release(self) -> None:
         if self._writer is not None:
             self._writer.wait_merging_threads()
             self._writer = None
+
+    def close(self) -> None:
+        self.release()
 
     def _open_writer(self) -> tantivy.IndexWriter:
         if self._writer is None:
@@ -233,6 +242,9 @@ class RankBm25Index:
 
     def document_frequency(self, term: str) -> int:
         return sum(any(term in words for words in texts) for texts in self._all.texts)
+
+    def release(self) -> None:
+        """Nothing to do: no lock is held."""
 
     def close(self) -> None:
         self._all = _Leg([])

@@ -13,8 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hybrid_rag.errors import HybridRagError, IndexLockedError
+from hybrid_rag.file_lock import is_held
 
 LOCK_FILE, HOLDER_FILE = "lock", "lock.json"
+PATIENCE_SECONDS = 0.25  # a look at the lock by another process must not make a writer fail
 
 
 @contextmanager
@@ -24,11 +26,15 @@ def write_lock(directory: Path) -> Iterator[None]:
 
     lock = FileLock(str(directory / LOCK_FILE), thread_local=False)
     try:
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=PATIENCE_SECONDS, poll_interval=0.01)
     except Timeout:
-        raise IndexLockedError(f"The index is being written by {holder(directory) or 'another process'}.", "Wait for it to finish, or stop it.") from None
+        raise IndexLockedError(
+            f"The index is being written by {holder(directory) or 'another process'}.", "Wait for it to finish, or stop it."
+        ) from None
     except OSError as error:
-        raise HybridRagError(f"The index directory {directory} cannot be written: {error.strerror}.", "Check its permissions and the disk.") from error
+        raise HybridRagError(
+            f"The index directory {directory} cannot be written: {error.strerror}.", "Check its permissions and the disk."
+        ) from error
     try:
         about = {"pid": os.getpid(), "host": socket.gethostname(), "since": datetime.now(UTC).isoformat(timespec="seconds"),
                  "command": " ".join(Path(a).name if i == 0 else a for i, a in enumerate(sys.argv[:3]))}  # fmt: skip
@@ -42,18 +48,11 @@ def write_lock(directory: Path) -> Iterator[None]:
 
 
 def is_locked(directory: Path) -> bool:
-    """True while a process holds the lock."""
-    from filelock import FileLock, Timeout
-
-    if not (directory / LOCK_FILE).exists():
-        return False
-    lock = FileLock(str(directory / LOCK_FILE), thread_local=False)
+    """True while a process holds the lock. Looking takes nothing away from others and writes nothing."""
     try:
-        lock.acquire(timeout=0)
-    except (Timeout, OSError):
-        return True
-    lock.release()
-    return False
+        return is_held(directory / LOCK_FILE)
+    except OSError:
+        return False  # there is no lock file, or none that this process may open
 
 
 def holder(directory: Path) -> str:

@@ -72,6 +72,7 @@ class Query:
     numbers: Callable[[Kind], np.ndarray | None]  # chunks of those documents; None: all
     youth: Callable[[list[int]], list[float]] | None = None  # of each chunk's document, 1 (today) to 0; None: age is no matter
     vector: np.ndarray | None = None
+    fingerprint: str = ""  # of the embedder that made ``vector``; "" when that is not known
     notes: list[str] = field(default_factory=list)
     milliseconds: dict[str, float] = field(default_factory=dict)
     strengths: dict[str, float] = field(default_factory=dict)
@@ -170,13 +171,13 @@ def _holding(index: Index, query: Query, kind: Kind | None) -> Scored:
 def _dense(index: Index, query: Query, kind: Kind | None, k: int, holding: Scored | None) -> Scored:
     import numpy as np
 
-    vectors = index.vectors
-    if vectors is None or query.vector is None or k < 1:
+    if query.vector is None or k < 1:
         return []
     held = np.array(sorted(n for n, _ in holding), np.int64) if holding is not None else None
     hits: Scored = []
     for one in (kind,) if kind else KINDS:
-        hits += vectors.search(one, query.vector, k=k, numbers=held if held is not None else query.numbers(one))
+        allowed = held if held is not None else query.numbers(one)
+        hits += index.search_vectors(one, query.vector, k=k, numbers=allowed, fingerprint=query.fingerprint)
     return sorted(hits, key=lambda hit: (-hit[1], hit[0]))[:k]
 
 

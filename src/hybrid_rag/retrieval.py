@@ -161,6 +161,7 @@ class Retriever:
             query.notes.append(f"Found by keywords: {error.message}")
             return None
         query.took("embed", started)
+        query.fingerprint = model.fingerprint
         return vector
 
     def _query_vector(self, model: Embedder, text: str) -> np.ndarray:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid_rag.answering import Answerer, AnswerOptions
+from hybrid_rag.background import Background
 from hybrid_rag.browsing import Related, Timeline, passage, recent, related, timeline
 from hybrid_rag.chunking import ChunkOptions
 from hybrid_rag.config import Config, Loaded, load
@@ -63,6 +64,7 @@ class Service:
         self._cold = cold
         self._lock = threading.RLock()
         self._opened: tuple[Index, Retriever, Answerer, TableStore, TableAnswerer] | None = None
+        self.background = Background(self.index, self._leave)
 
     def __enter__(self) -> Service:
         return self
@@ -71,11 +73,19 @@ class Service:
         self.close()
 
     def close(self) -> None:
+        """End a run in the background after its present batch, then let go of everything. The next call opens it again."""
+        self.background.stop()
         with self._lock:
             if self._opened is not None:
                 self._opened[3].close()
                 self._opened[0].close()
                 self._opened = None
+
+    def _leave(self) -> None:
+        """Close the calling thread's connection to the catalog."""
+        with self._lock:
+            if self._opened is not None:
+                self._opened[0].catalog.leave()
 
     # ------------------------------------------------------------ composition
 
@@ -120,7 +130,9 @@ class Service:
         if self.config.embedding.provider == "none" or not index.embedder_name:
             return None
         provider = index.embedder_name.partition(":")[0]
-        return self.parts.embedder(provider if self.config.embedding.provider == "auto" or provider == "bundled" else self.config.embedding.provider)
+        return self.parts.embedder(
+            provider if self.config.embedding.provider == "auto" or provider == "bundled" else self.config.embedding.provider
+        )
 
     def _read_options(self) -> ReadOptions:
         d = self.config.document_processing
@@ -272,7 +284,9 @@ class Service:
     ) -> Passage:
         """A part of a document; see :func:`hybrid_rag.browsing.passage`."""
         index, _, _, store, _ = self._open()
-        return passage(index.catalog, store, source, page=page, rows=rows, heading=heading, chunk=chunk, window=window, max_tokens=max_tokens)
+        return passage(
+            index.catalog, store, source, page=page, rows=rows, heading=heading, chunk=chunk, window=window, max_tokens=max_tokens
+        )
 
     def related(self, source: str, k: int = 5) -> list[Related]:
         return related(self._open()[1], source, k)
@@ -324,7 +338,7 @@ class Service:
 
 
 def parse_rows(text: str) -> Rows:
-    """"5" or "5-9" as (first, last). Raises InputError."""
+    """ "5" or "5-9" as (first, last). Raises InputError."""
     first, _, last = text.partition("-")
     try:
         return int(first), int(last or first)

@@ -151,7 +151,9 @@ class TableStore:
             finally:
                 cursor.close()
         except duckdb.IOException as error:
-            raise TableError(f"The table file of {', '.join(names)} cannot be read: {str(error).splitlines()[0][:200]}", "Run `hybrid-rag rebuild all`.") from error
+            raise TableError(
+                f"The table file of {', '.join(names)} cannot be read: {str(error).splitlines()[0][:200]}", "Run `hybrid-rag rebuild all`."
+            ) from error
         except duckdb.Error as error:
             raise TableError(f"The query failed: {str(error).splitlines()[0][:400]}") from error
 

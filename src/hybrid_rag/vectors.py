@@ -9,12 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from hybrid_rag.errors import IndexError_
 from hybrid_rag.records import Kind
 
 if TYPE_CHECKING:
     import numpy as np
 
 DIGITS = 6  # cosines are rounded to it, so that equal vectors tie whatever multiplied them
+
+
+class VectorsClosed(IndexError_):
+    """The vector index was closed under a call. Its owner opens another; nobody else meets this."""
+
+    def __init__(self, message: str = "The vector index is closed.", remedy: str = "") -> None:
+        super().__init__(message, remedy)
 
 
 class VectorSource(Protocol):
@@ -59,7 +67,7 @@ class VectorIndex(Protocol):
         ...
 
     def close(self) -> None:
-        """Safe while another thread searches; calls after it raise IndexError_."""
+        """Safe while another thread searches; calls after it raise VectorsClosed."""
         ...
 
 

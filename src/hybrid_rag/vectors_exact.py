@@ -11,9 +11,8 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hybrid_rag.errors import IndexError_
 from hybrid_rag.records import Kind
-from hybrid_rag.vectors import VectorSource, best
+from hybrid_rag.vectors import VectorsClosed, VectorSource, best
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,7 +96,7 @@ class ExactVectors:
 
     def _assert_open(self) -> None:
         if self._closed:
-            raise IndexError_("The vector index is closed.")
+            raise VectorsClosed
 
     def _matrix(self, kind: Kind) -> tuple[np.ndarray, np.ndarray]:
         """(numbers ascending, rows in that order) of a kind."""

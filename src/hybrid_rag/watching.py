@@ -47,5 +47,7 @@ def _run(service: Service, report: Callable[[str], None], stop: threading.Event,
         return True
     c = result.counts
     if first or any(c[k] for k in ("added", "changed", "renamed", "deleted", "failed")):
-        report(f"Indexed: {c['added']} new, {c['changed']} changed, {c['renamed']} renamed, {c['deleted']} deleted, {c['failed']} failed ({result.seconds:.1f} s).")
+        report(
+            f"Indexed: {c['added']} new, {c['changed']} changed, {c['renamed']} renamed, {c['deleted']} deleted, {c['failed']} failed ({result.seconds:.1f} s)."
+        )
     return True

@@ -58,6 +58,14 @@ class Writer:
         self.catalog.set_setting("manifest", self._manifest())
         self.catalog.set_setting("dirty", "0")
 
+    def release(self) -> None:
+        """Let go of what keeps other processes from writing; for every end, also a bad one."""
+        if self._lexical is not None:
+            self._lexical.release()
+        for vectors in self._vectors.values():
+            if vectors is not self._index.held_vectors:
+                vectors.close()
+
     def _drop_unfinished(self) -> None:
         with self.catalog.transaction() as db:
             db.execute("DELETE FROM chunks WHERE document IN (SELECT number FROM documents WHERE ready = 0)")
@@ -107,7 +115,9 @@ class Writer:
         if self._embedded:
             self._index.close_legs()
             self._lexical = None
-            wanted = {kind: int(self.catalog.value("SELECT count(*) FROM chunks WHERE vector = 1 AND kind = ?", (kind,)) or 0) for kind in KINDS}
+            wanted = {
+                kind: int(self.catalog.value("SELECT count(*) FROM chunks WHERE vector = 1 AND kind = ?", (kind,)) or 0) for kind in KINDS
+            }
             if folder.exists():
                 problem = self._probe(folder, fingerprint)
             elif any(wanted.values()):
@@ -199,7 +209,15 @@ class Writer:
             )
 
     def finish(
-        self, number: int, document: Document, *, mtime_ns: int, ctime_ns: int, rows: int | None, card: TableCard | None, table_file: Path | None
+        self,
+        number: int,
+        document: Document,
+        *,
+        mtime_ns: int,
+        ctime_ns: int,
+        rows: int | None,
+        card: TableCard | None,
+        table_file: Path | None,
     ) -> None:
         """Make a read document the one of its source: from now on it is found, and its older form is not."""
         values = document_values(document, mtime_ns=mtime_ns, ctime_ns=ctime_ns, indexed=_now(), rows=rows)
@@ -207,10 +225,16 @@ class Writer:
         values["table_file"] = table_file.name if table_file else None
         with self.catalog.transaction() as db:
             self._forget(db, document.source)
-            db.execute(f"UPDATE documents SET ready = 1, {', '.join(f'{k} = :{k}' for k in values)} WHERE number = :number", {**values, "number": number})
+            db.execute(
+                f"UPDATE documents SET ready = 1, {', '.join(f'{k} = :{k}' for k in values)} WHERE number = :number",
+                {**values, "number": number},
+            )
             if document.text:
                 db.execute("INSERT INTO texts VALUES (?, ?)", (number, pack_text(document.text)))
-            db.execute("INSERT INTO outbox (leg, op, number, kind) SELECT 'lexical', 'add', number, kind FROM chunks WHERE document = ? ORDER BY number", (number,))
+            db.execute(
+                "INSERT INTO outbox (leg, op, number, kind) SELECT 'lexical', 'add', number, kind FROM chunks WHERE document = ? ORDER BY number",
+                (number,),
+            )
             self.catalog.raise_generation()
 
     def fail(self, report: FileReport, *, size: int, mtime_ns: int, ctime_ns: int) -> None:
@@ -237,9 +261,16 @@ class Writer:
 
     def _forget(self, db: Any, source: str) -> None:
         db.execute("DELETE FROM unread WHERE source = ?", (source,))
-        for number, table_file in db.execute("SELECT number, table_file FROM documents WHERE source = ? AND ready = 1", (source,)).fetchall():
-            db.execute("INSERT INTO outbox (leg, op, number, kind) SELECT 'lexical', 'del', number, kind FROM chunks WHERE document = ?", (number,))
-            db.execute("INSERT INTO outbox (leg, op, number, kind) SELECT 'vectors', 'del', number, kind FROM chunks WHERE document = ? AND vector = 1", (number,))
+        for number, table_file in db.execute(
+            "SELECT number, table_file FROM documents WHERE source = ? AND ready = 1", (source,)
+        ).fetchall():
+            db.execute(
+                "INSERT INTO outbox (leg, op, number, kind) SELECT 'lexical', 'del', number, kind FROM chunks WHERE document = ?", (number,)
+            )
+            db.execute(
+                "INSERT INTO outbox (leg, op, number, kind) SELECT 'vectors', 'del', number, kind FROM chunks WHERE document = ? AND vector = 1",
+                (number,),
+            )
             db.execute("DELETE FROM chunks WHERE document = ?", (number,))
             db.execute("DELETE FROM texts WHERE document = ?", (number,))
             db.execute("DELETE FROM documents WHERE number = ?", (number,))
@@ -304,7 +335,9 @@ class Writer:
         wanted = self._index.options.language
         known = self.catalog.setting("language")
         if wanted == "auto" and not known:
-            texts = [r[0] for r in self.catalog.rows("SELECT text FROM chunks WHERE kind = 'text' ORDER BY number LIMIT ?", (LANGUAGE_SAMPLE,))]
+            texts = [
+                r[0] for r in self.catalog.rows("SELECT text FROM chunks WHERE kind = 'text' ORDER BY number LIMIT ?", (LANGUAGE_SAMPLE,))
+            ]
             if not texts:
                 return
             wanted = detect_language(texts)
