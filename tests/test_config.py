@@ -89,3 +89,10 @@ def test_every_key_is_described() -> None:
 
 def test_an_empty_section_takes_the_defaults(tmp_path: Path) -> None:
     assert load(write(tmp_path, "data:\nretrieval:\n"), environ={}).config.retrieval == Config().retrieval
+
+
+@pytest.mark.parametrize(("text", "value"), [("off", "off"), ("on", "on"), ("'off'", "off"), ("auto", "auto")])
+def test_bare_on_and_off_are_the_choices_of_that_name(tmp_path: Path, text: str, value: str) -> None:
+    (tmp_path / "c.yaml").write_text(f"retrieval: {{rerank: {text}}}\n", encoding="utf-8")
+    assert load(tmp_path / "c.yaml").config.retrieval.rerank == value
+    assert load(settings=[f"retrieval.rerank={text}"]).config.retrieval.rerank == value

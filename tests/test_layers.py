@@ -20,7 +20,7 @@ LAYERS: tuple[str, ...] = (
     "workers index writer",
     "embedder_run ingest ranking retrieval browsing writing answering questions maintenance",
     "background parts service",
-    "batch conversation doctor starting watching evaluation langchain_parts langchain_parts.retriever langchain_parts.chain langchain_parts.loaders langchain_parts.embeddings",
+    "batch batch_questions batch_output conversation doctor starting watching evaluation langchain_parts langchain_parts.retriever langchain_parts.chain langchain_parts.loaders langchain_parts.embeddings",
     "hybrid_rag render render_text cli cli.app cli.asking cli.common cli.configuring cli.documents cli.measuring cli.progress cli.serving cli.storing cli.tabular "
     "demo mcp_server web __main__",
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 import shlex
@@ -24,12 +25,17 @@ from hybrid_rag.cli import app, main
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = [
-    [part.split("\n") for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
-    for block in re.findall(r"^```console\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
-]
+
+
+def commands(page: str) -> list[tuple[str, list[str]]]:
+    """(command, lines that it prints) of a page's console blocks."""
+    blocks = re.findall(r"^```console\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
+    parts = [part.split("\n") for block in blocks for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
+    return [(lines[0], [line for line in lines[1:] if line.strip()]) for lines in parts]
+
+
 SETTINGS = {"HYBRID_RAG__EMBEDDING__PROVIDER": "none", "HYBRID_RAG__OLLAMA__BASE_URL": "http://127.0.0.1:9"}
-COMMANDS = [(lines[0], [line for line in lines[1:] if line.strip()]) for block in BLOCKS for lines in block]
+COMMANDS = commands(README)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +91,27 @@ def _parts(line: str) -> list[tuple[str, bool]]:
 
 def test_all_commands_of_the_readme_run_and_print_what_it_shows(place: Path) -> None:
     assert len(COMMANDS) > 20
-    for command, shown in COMMANDS:
+    _run_all(place, COMMANDS)
+
+
+def test_the_example_of_batches_runs_and_prints_what_it_shows(place: Path) -> None:
+    assert run(place, "hybrid-rag index")[0] == 0  # the README's last command deletes the index
+    _run_all(place, commands((ROOT / "docs" / "batch.md").read_text(encoding="utf-8")))
+    code, _, errors = run(place, "hybrid-rag batch")  # as the shipped configuration says
+    assert code == 0, errors
+    records = [json.loads(line) for line in (place / "answers.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [(r["id"], r["correct"]) for r in records] == [
+        ("fee", True),
+        ("carrier", True),
+        ("claims", True),
+        ("berlin", True),
+        ("cup", None),
+    ]
+    assert records[-1]["abstained"]
+
+
+def _run_all(place: Path, listed: list[tuple[str, list[str]]]) -> None:
+    for command, shown in listed:
         code, printed, errors = run(place, command)
         assert code == 0, f"$ {command}\n{printed}{errors}"
         assert "Traceback" not in errors

@@ -2,49 +2,36 @@
 
 from __future__ import annotations
 
-import csv
-import hashlib
-import json
+import logging
+import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from contextlib import closing
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import yaml
-
+from hybrid_rag.analysis import normalise
+from hybrid_rag.batch_output import Form, Written, alone, form_of, read, rendered, write
+from hybrid_rag.batch_questions import Question, read_questions
 from hybrid_rag.errors import HybridRagError, InputError
 from hybrid_rag.filters import Filters
-from hybrid_rag.records import Answer, rows_in_words
+from hybrid_rag.records import Answer
 
 if TYPE_CHECKING:
     from hybrid_rag.service import Service
 
-Form = Literal["jsonl", "csv", "markdown"]
-FORMS: dict[str, Form] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".md": "markdown", ".markdown": "markdown"}
-CSV_FIELDS = ("id", "key", "question", "answer", "mode", "abstained", "citations", "expected", "correct", "tokens", "milliseconds", "error")
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """One question of a batch. ``expected``: right answers, any of which must stand in the answer."""
-
-    id: str
-    question: str
-    filters: dict[str, Any] = field(default_factory=dict)
-    expected: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> str:
-        """Changes with anything that could change the answer; done questions are known by it."""
-        text = json.dumps([self.id, self.question, self.filters], ensure_ascii=False, sort_keys=True, default=str)
-        return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class BatchSummary:
-    """What a batch did. ``exit_code``: 0, or 1 when questions failed."""
+    """What a batch did. ``answered``, ``abstained``, ``failed``: in this run; ``skipped``: done before, their records kept.
+
+    ``scored`` and ``correct`` count all records of the output. ``exit_code``: 0, or 1 when questions failed.
+    """
 
     output: str
     total: int
@@ -75,154 +62,93 @@ def run_batch(
     on_error: Literal["continue", "stop"] = "continue",
     progress: Callable[[int, int, str], None] | None = None,
 ) -> BatchSummary:
-    """Answer the questions that ``output`` does not hold yet, appending as they are done. Raises InputError."""
+    """Answer the questions that ``output`` does not hold yet, appending each as it is done. Raises InputError.
+
+    What the output holds of failed, changed or no longer asked questions is left out; at the end the records stand in
+    the order of the questions. A stopped run keeps what it has written.
+    """
     started = time.monotonic()
-    asked = read_questions(questions)
-    form = format or FORMS.get(output.suffix.lower())
-    if form is None:
-        raise InputError(f"The form of {output} is not clear from its suffix.", "Name it .jsonl, .csv or .md, or give --format.")
-    done = _done(output, form)
-    todo = [q for q in asked if q.key not in done]
-    counts = {"answered": 0, "abstained": 0, "failed": 0, "scored": 0, "correct": 0}
-    with _Writer(output, form) as writer, ThreadPoolExecutor(max_workers=concurrency) as pool:
-        for place, record in enumerate(pool.map(lambda q: _answer(service, q, filters), todo), start=1):
-            writer.write(record)
-            _count(counts, record)
+    form = form_of(output, format)
+    asked = read_questions(questions, filters)
+    output = output.resolve()
+    if output == questions.resolve():
+        raise InputError(f"The answers would replace the questions {questions}.", "Name another file for the answers.")
+    with alone(output):
+        kept = {r.key: r for r in read(output, form) if r.outcome != "failed"}
+        kept = {q.key: kept[q.key] for q in asked if q.key in kept}
+        todo = [q for q in asked if q.key not in kept]
+        try:
+            write(output, form, kept.values())
+            new = _ask_all(service, todo, output, form, concurrency, filters, on_error, progress)
+            everything = kept | new
+            in_order = [everything[q.key] for q in asked if q.key in everything]
+            if in_order != list(everything.values()):
+                write(output, form, in_order)
+        except OSError as error:
+            raise InputError(
+                f"{output} cannot be written: {error.strerror}.", "Check the folder and the disk; what is written is kept."
+            ) from error
+    outcomes = Counter(record.outcome for record in new.values())
+    scored = [record.correct for record in in_order if record.correct is not None]
+    return BatchSummary(str(output), len(asked), outcomes["answered"], outcomes["abstained"], outcomes["failed"], len(kept), len(scored),
+                        sum(scored), round(time.monotonic() - started, 2))  # fmt: skip
+
+
+def _ask_all(
+    service: Service,
+    todo: Sequence[Question],
+    output: Path,
+    form: Form,
+    concurrency: int,
+    filters: Filters | None,
+    on_error: Literal["continue", "stop"],
+    progress: Callable[[int, int, str], None] | None,
+) -> dict[str, Written]:
+    """Ask in order, append each record and flush it."""
+    done: dict[str, Written] = {}
+    with open(output, "a", encoding="utf-8", newline="") as file, closing(_answers(service, todo, concurrency, filters)) as answers:
+        for place, record in enumerate(answers, start=1):
+            written = rendered(record, form)
+            file.write(written.text)
+            file.flush()
+            done[written.key] = written
             if progress:
-                progress(place, len(todo), record["question"])
-            if record["error"] and on_error == "stop":
-                pool.shutdown(wait=False, cancel_futures=True)
+                progress(place, len(todo), f"{record['question']} ({written.outcome}{': ' + record['error'] if record['error'] else ''})")
+            if written.outcome == "failed" and on_error == "stop":
                 break
-    return BatchSummary(str(output), len(asked), skipped=len(asked) - len(todo), seconds=round(time.monotonic() - started, 2), **counts)
+    return done
+
+
+def _answers(service: Service, todo: Sequence[Question], concurrency: int, filters: Filters | None) -> Iterator[dict[str, Any]]:
+    """Records in the order of the questions; whoever stops reading stops the rest from being asked."""
+    pool = ThreadPoolExecutor(max_workers=concurrency)
+    try:
+        yield from pool.map(lambda question: _answer(service, question, filters), todo)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _answer(service: Service, question: Question, filters: Filters | None) -> dict[str, Any]:
-    record: dict[str, Any] = {"id": question.id, "key": question.key}
     try:
         chosen = Filters.parse(**question.filters) if question.filters else filters
         answer = service.ask(question.question, filters=chosen)
     except HybridRagError as error:
         answer = Answer(question.question, "", "none", False, error=str(error))
-    record.update(answer.to_dict())
+    except Exception as error:  # recorded: one question must not end the others
+        _log.exception("question %s failed", question.id)
+        answer = Answer(question.question, "", "none", False, error=f"Unexpected: {type(error).__name__}: {error}")
+    record: dict[str, Any] = {"id": question.id, "key": question.key, **answer.to_dict()}
     record.pop("passages")
     record["expected"] = list(question.expected)
-    record["correct"] = _correct(answer, question.expected) if question.expected and not answer.error else None
+    record["correct"] = is_correct(answer.answer, question.expected) if question.expected and not answer.error else None
     return record
 
 
-def _correct(answer: Answer, expected: Sequence[str]) -> bool:
-    text = " ".join(answer.answer.split()).casefold()
-    return any(" ".join(e.split()).casefold() in text for e in expected)
+def is_correct(answer: str, expected: Sequence[str]) -> bool:
+    """One of the expected answers stands in the answer, as whole words, whatever its case, white space or thousands separators."""
+    text = _comparable(answer)
+    return any(re.search(rf"(?<!\w){re.escape(_comparable(e))}(?!\w)", text) for e in expected)
 
 
-def _count(counts: dict[str, int], record: dict[str, Any]) -> None:
-    counts["failed" if record["error"] else "abstained" if record["abstained"] else "answered"] += 1
-    if record["correct"] is not None:
-        counts["scored"] += 1
-        counts["correct"] += record["correct"]
-
-
-# ---------------------------------------------------------------- questions
-
-
-def read_questions(path: Path) -> list[Question]:
-    """Questions from TXT (one a line), CSV, JSONL or YAML with question, and id, filters, expected. Raises InputError."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"The questions {path} cannot be read: {error}.", "Give a UTF-8 file.") from error
-    try:
-        rows = list(_rows(path.suffix.lower(), text))
-    except (ValueError, yaml.YAMLError, csv.Error) as error:
-        raise InputError(f"The questions {path} cannot be read: {error}.", "Check the file's form.") from error
-    out = [_question(row, number, path) for number, row in enumerate(rows, start=1)]
-    if not out:
-        raise InputError(f"There are no questions in {path}.", "Write one question a line.")
-    if len({q.id for q in out}) < len(out):
-        raise InputError(f"Two questions of {path} have the same id.", "Make the ids unique, or leave them out.")
-    return out
-
-
-def _rows(suffix: str, text: str) -> Iterator[Any]:
-    if suffix == ".csv":
-        yield from csv.DictReader(text.splitlines())
-    elif suffix in (".jsonl", ".ndjson"):
-        yield from (json.loads(line) for line in text.splitlines() if line.strip())
-    elif suffix in (".yaml", ".yml", ".json"):
-        tree = yaml.safe_load(text)
-        yield from (tree.get("questions") or []) if isinstance(tree, dict) else tree or []
-    else:
-        yield from (line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#"))
-
-
-def _question(row: Any, number: int, path: Path) -> Question:
-    if isinstance(row, str):
-        return Question(str(number), row)
-    text = str((row.get("question") or row.get("text") or "") if isinstance(row, dict) else "").strip()
-    if not text:
-        raise InputError(f"Entry {number} of {path} has no question.", "Each entry needs a field `question`.")
-    filters = row.get("filters") or {}
-    if isinstance(filters, str):
-        filters = json.loads(filters)
-    expected = row.get("expected") or row.get("answer") or ()
-    expected = [expected] if isinstance(expected, (str, int, float)) else list(expected)
-    more = row.get("accept") or ()
-    return Question(str(row.get("id") or number), text, filters, tuple(str(e) for e in (*expected, *more)))
-
-
-# ---------------------------------------------------------------- answers
-
-
-def _done(output: Path, form: Form) -> set[str]:
-    """Keys of the questions that are answered already; a half-written last line of a killed run is cut off."""
-    if not output.exists():
-        return set()
-    text = output.read_text(encoding="utf-8")
-    if form == "csv":
-        return {row["key"] for row in csv.DictReader(text.splitlines()) if row.get("key") and not row.get("error")}
-    if form == "markdown":
-        return {line.removeprefix("<!-- ").removesuffix(" -->") for line in text.splitlines() if line.startswith("<!-- ")}
-    whole = text if text.endswith("\n") else text[: text.rfind("\n") + 1]
-    if whole != text:
-        output.write_text(whole, encoding="utf-8")
-    records = [json.loads(line) for line in whole.splitlines() if line.strip()]
-    return {r["key"] for r in records if not r.get("error")}
-
-
-class _Writer:
-    """Appends records, each flushed at once."""
-
-    def __init__(self, output: Path, form: Form) -> None:
-        self._form = form
-        output.parent.mkdir(parents=True, exist_ok=True)
-        new = not output.exists() or not output.stat().st_size
-        self._file = open(output, "a", encoding="utf-8", newline="")
-        if form == "csv":
-            self._csv = csv.DictWriter(self._file, CSV_FIELDS, extrasaction="ignore", lineterminator="\n")
-            if new:
-                self._csv.writeheader()
-
-    def __enter__(self) -> _Writer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def write(self, record: dict[str, Any]) -> None:
-        if self._form == "jsonl":
-            self._file.write(json.dumps(record, ensure_ascii=False, default=str) + "\n")
-        elif self._form == "csv":
-            nested = {k: json.dumps(v, ensure_ascii=False, default=str) if isinstance(v, (list, dict)) else v for k, v in record.items()}
-            self._csv.writerow(nested)
-        else:
-            self._file.write(_markdown(record))
-        self._file.flush()
-
-
-def _markdown(record: dict[str, Any]) -> str:
-    lines = [f"## {record['question']}", "", record["error"] or record["answer"], ""]
-    lines += [f"- [{c['n']}] {c['source']}" + (f", page {c['page']}" if c["page"] else "") + (f", {rows_in_words(c['rows'])}" if c["rows"] else "") for c in record["citations"]]
-    if record["sql"]:
-        lines += ["", f"`{record['sql']}`"]
-    key = [] if record["error"] else [f"<!-- {record['key']} -->"]
-    return "\n".join([*lines, "", *key, "", ""])
+def _comparable(text: str) -> str:
+    return " ".join(normalise(text).split())

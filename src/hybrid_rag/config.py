@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -28,6 +28,18 @@ Weight = Annotated[float, Field(ge=0.0, le=1.0)]
 
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _on_and_off_are_words(cls, values: Any) -> Any:
+        """YAML reads a bare `on` or `off` as a truth value; where these words are choices they are meant."""
+        if not isinstance(values, dict):
+            return values
+        choices = {name: get_args(info.annotation) for name, info in cls.model_fields.items()}
+        words = {True: "on", False: "off"}
+        return {
+            key: words[value] if isinstance(value, bool) and words[value] in choices.get(key, ()) else value for key, value in values.items()
+        }
 
 
 class Data(Section):
