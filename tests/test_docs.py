@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hybrid_rag import errors, records
+from hybrid_rag import errors, evaluation, evaluation_answers, query_log, records
 from hybrid_rag.config import Config, known_keys, load
 from hybrid_rag.doctor import Finding
 from hybrid_rag.records import Answer, Chunk, Citation, Hit, SearchResult
@@ -28,12 +28,17 @@ RECORDS: dict[str, set[str]] = {
     "Search": set(SearchResult("q", "hybrid", ()).to_dict()),
     "Hit": set(Hit(1, "id", CHUNK).to_dict()),
     "Finding": {f.name for f in fields(Finding)},
+    "Difference": set(evaluation.Difference("a", "b", "MRR", 0, 0, 0).to_dict()),
+    "Floor": set(evaluation.FloorCheck("MRR", 0, 0).to_dict()),
     "Starter": {f.name for f in fields(Starter)},
 } | {
     heading: {f.name for f in fields(record)}
     for heading, record in {
         "Index report": records.IndexReport, "File report": records.FileReport, "Stats": records.Stats, "Document": records.DocumentInfo,
         "Passage": records.Passage, "Table": records.TableCard, "Column": records.TableColumn, "Table result": records.TableResult,
+        "Evaluation": evaluation.Evaluation, "Mode scores": evaluation.ModeScores, "Score": evaluation_answers.Score, "Miss": evaluation.Miss,
+        "Answer scores": evaluation_answers.AnswerScores, "Judged answer": evaluation_answers.JudgedAnswer,
+        "Query log": query_log.LogSummary, "Stage latency": query_log.StageLatency,
     }.items()
 }  # fmt: skip
 
@@ -126,4 +131,4 @@ def test_pages_name_only_files_and_keys_that_exist(page: Path) -> None:
     sections_ = "|".join(Config.model_fields)
     for key in re.findall(rf"`((?:{sections_})\.[a-z_.]+[a-z_])`", text):
         known = key in known_keys() or any(k.startswith(f"{key}.") for k in known_keys())
-        assert known or key.endswith((".py", ".yaml", ".md")), f"{page.name}: {key}"
+        assert known or key.endswith((".py", ".yaml", ".md", ".jsonl")), f"{page.name}: {key}"

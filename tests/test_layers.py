@@ -16,12 +16,14 @@ LAYERS: tuple[str, ...] = (
     "config filters loading loading.body loading.docx loading.encoding loading.markdown loading.pdf loading.plain loading.scan loading.sniff "
     "loading.tabular chunking chunking_tables analysis stopwords models embedding embedding_onnx embedding_ollama reranking ollama_server llm "
     "catalog catalog_schema lexical vectors vectors_exact chroma_connection vectors_chroma_base vectors_chroma probe file_lock tables table_database table_sql table_worker table_store prompts citations support instructions sentences extraction "
-    "abstention fusion search_cache lock table_types question_words question_reading question_shapes question_rules metrics onnx_model",
+    "abstention fusion search_cache lock table_types question_words question_reading question_shapes question_rules metrics answer_metrics query_log onnx_model",
     "workers index writer",
     "embedder_run ingest ranking retrieval browsing writing answering questions maintenance",
     "background parts service",
-    "batch batch_questions batch_output conversation doctor starting watching evaluation langchain_parts langchain_parts.retriever langchain_parts.chain langchain_parts.loaders langchain_parts.embeddings",
-    "hybrid_rag render render_text cli cli.app cli.asking cli.common cli.configuring cli.documents cli.measuring cli.progress cli.serving cli.storing cli.tabular "
+    "batch batch_questions batch_output conversation doctor starting watching "
+    "evaluation evaluation_answers evaluation_questions evaluation_proposals evaluation_runs "
+    "langchain_parts langchain_parts.retriever langchain_parts.chain langchain_parts.loaders langchain_parts.embeddings",
+    "hybrid_rag render render_measures render_text cli cli.app cli.asking cli.common cli.configuring cli.documents cli.measuring cli.progress cli.serving cli.storing cli.tabular "
     "demo mcp_server web __main__",
 )
 _NAMED = {name: level for level, names in enumerate(LAYERS) for name in names.split()}

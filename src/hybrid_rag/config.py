@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from hybrid_rag.errors import ConfigError
 
@@ -24,6 +24,15 @@ ENVIRONMENT_PREFIX = "HYBRID_RAG__"
 DEFAULT_LOCATIONS = ("config/config.yaml", "hybrid-rag.yaml", "config.yaml")
 
 Weight = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+def _as_word(value: Any) -> Any:
+    """YAML reads on and off as true and false."""
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+
+
+Rerank = Annotated[Literal["auto", "on", "off"], BeforeValidator(_as_word)]
+QueryLogging = Annotated[Literal["off", "hash", "text"], BeforeValidator(_as_word)]
 
 
 class Section(BaseModel):
@@ -137,7 +146,7 @@ class Retrieval(Section):
     candidates: int = Field(100, ge=1, le=2000, description="Hits that each leg gives to the fusion.")
     lexical_engine: Literal["tantivy", "rank_bm25"] = Field("tantivy", description="Engine of the keyword leg.")
     language: str = Field("auto", pattern=r"^(auto|none|[a-z]{2})$", description="Stemmer: `auto` by collection, `none`, or an ISO 639-1 code such as `de`.")
-    rerank: Literal["auto", "on", "off"] = Field("auto", description="Cross-encoder over the first hits; `auto` uses it for answers.")
+    rerank: Rerank = Field("auto", description="Cross-encoder over the first hits; `auto` uses it for answers.")
     rerank_top: int = Field(10, ge=1, le=100, description="Hits that the cross-encoder scores.")
     recency_half_life_days: float | None = Field(None, gt=0, description="Prefer newer documents: the age at which the preference halves.")
     neighbours: int = Field(1, ge=0, le=5, description="Chunks before and after a hit that are joined to it for an answer.")
@@ -202,7 +211,9 @@ class Web(Section):
 class Logging(Section):
     level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("WARNING", description="What is written to stderr.")
     suppress_warnings: bool = Field(True, description="Hide warnings of the libraries.")
-    query_log: Literal["off", "hash", "text"] = Field("off", description="Keep a local log of queries: none, with a hash of the query, or with its text.")
+    query_log: QueryLogging = Field("off", description="Keep a local log of queries: none, with a hash of the query, or with its text.")
+    query_log_file: Path | None = Field(None, description="The log of queries; unset: `queries.jsonl` in the index directory.")
+    query_log_mb: float = Field(10.0, gt=0, le=10_000, description="Size at which the log is put aside as `….1`, in the place of the one before.")
 
 
 class Config(Section):

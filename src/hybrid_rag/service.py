@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from hybrid_rag import query_log
 from hybrid_rag.answering import Answerer, AnswerOptions
 from hybrid_rag.background import Background
 from hybrid_rag.browsing import Related, Timeline, passage, recent, related, timeline
 from hybrid_rag.chunking import ChunkOptions
 from hybrid_rag.config import Config, Loaded, load
-from hybrid_rag.errors import IndexDamagedError, IndexVersionError, InputError
+from hybrid_rag.errors import HybridRagError, IndexDamagedError, IndexVersionError, InputError
 from hybrid_rag.filters import Filters
 from hybrid_rag.index import Index, IndexOptions
 from hybrid_rag.ingest import IngestOptions, ingest
@@ -24,6 +27,7 @@ from hybrid_rag.parts import Parts
 from hybrid_rag.questions import TableAnswerer
 from hybrid_rag.records import (
     Answer,
+    Chunk,
     DocumentInfo,
     IndexReport,
     Passage,
@@ -62,6 +66,8 @@ class Service:
         self.config = config
         self.parts = Parts(config)
         self._cold = cold
+        logs = config.logging
+        self._log = None if logs.query_log == "off" else query_log.QueryLog(self.query_log_path, logs.query_log, int(logs.query_log_mb * MB))
         self._lock = threading.RLock()
         self._opened: tuple[Index, Retriever, Answerer, TableStore, TableAnswerer] | None = None
         self.background = Background(self.index, self._leave)
@@ -240,7 +246,10 @@ class Service:
         """The best passages and table rows. ``rerank`` None: as configured ("auto" leaves plain searches as they are)."""
         r = self.config.retrieval
         wanted = r.rerank == "on" if rerank is None else rerank and r.rerank != "off"
-        return self._open()[1].search(query, k=k or r.results, filters=self._filters(filters), mode=mode, rerank=wanted, explain=explain)
+        with self._logged("search", query) as done:
+            result = self._open()[1].search(query, k=k or r.results, filters=self._filters(filters), mode=mode, rerank=wanted, explain=explain)
+            done.update(mode=result.mode, hits=len(result.hits), cached=result.cached, milliseconds=result.milliseconds)
+        return result
 
     def ask(
         self,
@@ -254,6 +263,19 @@ class Service:
         """An answer from a table query, a language model or quotation, or none; with citations that code has checked.
 
         ``cancel`` stops a model that is writing: then Cancelled is raised."""
+        with self._logged("ask", question) as done:
+            answer = self._ask(question, filters, k, on_token, cancel)
+            done.update(mode=answer.mode, hits=len(answer.hits), abstained=answer.abstained, milliseconds=answer.milliseconds)
+        return answer
+
+    def _ask(
+        self,
+        question: str,
+        filters: Filters | None,
+        k: int | None,
+        on_token: Callable[[str], None] | None,
+        cancel: Callable[[], bool] | None,
+    ) -> Answer:
         _, _, answerer, _, tables = self._open()
         chosen = self._filters(filters)
         self._open()[0].refresh()
@@ -265,11 +287,36 @@ class Service:
             answer = replace(answer, notes=(*answer.notes, note))
         return answer
 
+    # ------------------------------------------------------------ log of queries
+
+    @property
+    def query_log_path(self) -> Path:
+        return self.config.logging.query_log_file or self.config.vector_store.persist_directory / query_log.FILE_NAME
+
+    @contextmanager
+    def _logged(self, call: Literal["search", "ask"], query: str) -> Iterator[dict[str, Any]]:
+        """Log a call with what the block says of it, also when it fails; nothing while the log is off."""
+        done: dict[str, Any] = {}
+        started = time.perf_counter()
+        try:
+            yield done
+        except HybridRagError as error:
+            done["error"] = type(error).__name__
+            raise
+        finally:
+            if self._log is not None:
+                times = {**done.pop("milliseconds", {}), "total": (time.perf_counter() - started) * 1000}
+                self._log.add(call, query, **done, milliseconds={stage: round(value, 2) for stage, value in times.items()})
+
     # ------------------------------------------------------------ documents and tables
 
     def documents(self, filters: Filters | None = None) -> list[DocumentInfo]:
         catalog = self._open()[0].catalog
         return [d for d in catalog.documents() if filters is None or filters.matches(d)]
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Every indexed chunk, in the order of indexing."""
+        return (stored.chunk for stored in self._open()[0].catalog.iterate_chunks())
 
     def read(
         self,

@@ -8,7 +8,7 @@ import json
 import logging
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -52,9 +52,13 @@ class Run:
 
     @functools.cached_property
     def loaded(self) -> Loaded:
+        return self.load(())
+
+    def load(self, settings: Iterable[str]) -> Loaded:
+        """The configuration with further settings; they win."""
         from hybrid_rag.config import load
 
-        return load(self._config, settings=self._settings)
+        return load(self._config, settings=[*self._settings, *settings])
 
     @functools.cached_property
     def console(self) -> Console:
