@@ -57,3 +57,11 @@ def test_an_incomplete_package_is_told_by_the_file(tmp_path: Path, monkeypatch: 
     with pytest.raises(ModelError) as caught:
         bundled("reranker_en")
     assert "reranker_en" in caught.value.message and "missing" in caught.value.message
+
+
+def test_running_a_model_keeps_no_identity_and_reports_nothing(tmp_path: Path) -> None:
+    code = "from hybrid_rag.embedding_onnx import bundled_embedder; print(bundled_embedder().embed_query('words').shape)"
+    environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, encoding="utf-8", check=True)
+    assert done.stdout.strip() == "(384,)"
+    assert list(tmp_path.iterdir()) == []  # the runtime writes a device's identity and a queue of events there unless it is told not to

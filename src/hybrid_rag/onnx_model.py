@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 MAX_TOKENS = 512
+NO_TELEMETRY = "ORT_DISABLE_TELEMETRY"
 KNOWN_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 
 
@@ -32,6 +33,7 @@ class OnnxModel:
         for file in (MODEL_FILE, TOKENIZER_FILE):
             if not (folder / file).is_file():
                 raise ModelError(f"There is no {file} in {folder}.", "The folder of an ONNX model holds model.onnx and tokenizer.json.")
+        os.environ.setdefault(NO_TELEMETRY, "1")  # read when the library is loaded: it keeps an identity and reports usage otherwise
         import onnxruntime
         from tokenizers import Tokenizer
 
