@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid_rag.browsing import known, passage, recent, related, timeline
+from hybrid_rag.browsing import known, passage, recent, related, timeline, whole_tokens
 from hybrid_rag.errors import InputError
 from hybrid_rag.filters import Filters
 from hybrid_rag.index import Index, IndexOptions
@@ -125,3 +125,20 @@ def test_a_part_that_is_not_there_is_said(retriever: Retriever, store: TableStor
     source = "parts.csv" if "rows" in wrong else "garden/04.md"
     with pytest.raises(InputError):
         passage(retriever.index.catalog, store, source, **wrong)
+
+
+def test_a_document_is_read_on_from_a_character(retriever: Retriever, store: TableStore) -> None:
+    catalog = retriever.index.catalog
+    whole = passage(catalog, store, "garden/01.md").text
+    rest = passage(catalog, store, "garden/01.md", start=10)
+    assert (rest.text, rest.start, rest.end) == (whole[10:], 10, len(whole))
+    with pytest.raises(InputError, match="no character"):
+        passage(catalog, store, "garden/01.md", start=len(whole))
+
+
+def test_whole_documents_are_counted_once_each(retriever: Retriever) -> None:
+    catalog = retriever.index.catalog
+    one = whole_tokens(catalog, ["garden/01.md"])
+    assert 10 < one < 60
+    assert whole_tokens(catalog, ["garden/01.md", "garden/01.md", "nowhere.md"]) == one
+    assert whole_tokens(catalog, ["parts.csv"]) > 100

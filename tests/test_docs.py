@@ -132,3 +132,16 @@ def test_pages_name_only_files_and_keys_that_exist(page: Path) -> None:
     for key in re.findall(rf"`((?:{sections_})\.[a-z_.]+[a-z_])`", text):
         known = key in known_keys() or any(k.startswith(f"{key}.") for k in known_keys())
         assert known or key.endswith((".py", ".yaml", ".md", ".jsonl")), f"{page.name}: {key}"
+
+
+def test_the_mcp_page_names_every_tool_and_every_field_of_its_own() -> None:
+    from hybrid_rag.mcp_server import outputs
+    from hybrid_rag.mcp_server.tools import TOOLS
+
+    page = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
+    assert [t.name for t in TOOLS if f"`{t.name}`" not in page] == []
+    known = set().union(*RECORDS.values()) | set(outputs.RUN["properties"])
+    own = {field for tool in TOOLS for field in tool.output["properties"]} - known
+    named = {n for row in re.findall(r"^\| (`.+?) \|", page, flags=re.MULTILINE) for n in re.findall(r"`(\w+)`", row)}
+    given = {"hits", "documents", "table", "report", "at", "source", "heading"}  # what a tool is called to give
+    assert own - named - given == set()

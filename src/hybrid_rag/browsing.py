@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 RELATED_CHUNKS = 40  # neighbours looked at for related documents
 WORDS_OF_A_DOCUMENT = 1500  # characters that stand for a document without vectors
 DEFAULT_ROWS = 20
+TOKEN_SAMPLE = 4000  # characters from which the tokens of a document are estimated
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +124,10 @@ def passage(
     heading: str | None = None,
     chunk: str | None = None,
     window: int = 0,
+    start: int | None = None,
     max_tokens: int | None = None,
 ) -> Passage:
-    """A part of a document: a page, records, a section, a chunk, or all of it, cut at ``max_tokens``. Raises InputError."""
+    """A part of a document: a page, records, a section, a chunk, what follows a character, or all; cut at ``max_tokens``. Raises InputError."""
     info = known(catalog, source)
     if chunk is not None:
         stored = catalog.chunk_by_id(chunk)
@@ -147,8 +150,24 @@ def passage(
         if not chosen:
             raise InputError(f"{info.source} has no heading {heading!r}.", "`hybrid-rag read` without --heading shows the whole document.")
     else:
-        return _span(catalog, info, 0, len(catalog.document_text(info.source)), max_tokens)
+        length = len(catalog.document_text(info.source))
+        if start is not None and not 0 <= start < max(length, 1):
+            raise InputError(f"{info.source} has no character {start:,}.", f"It has {length:,}, counted from 0.")
+        return _span(catalog, info, start or 0, length, max_tokens)
     return _span(catalog, info, min(c.start for c in chosen), max(c.end for c in chosen), max_tokens, chosen[0].page, chosen[0].heading)
+
+
+def whole_tokens(catalog: Catalog, sources: Iterable[str]) -> int:
+    """What loading the whole documents would cost, in tokens: an estimate from each one's length and its first characters."""
+    total = 0.0
+    for source in dict.fromkeys(sources):
+        info = catalog.document(source)
+        if info is None:
+            continue
+        text = catalog.document_text(source)
+        sample = text[:TOKEN_SAMPLE] or "\n".join(s.chunk.text for s in catalog.document_chunks(source, 0, 3))[:TOKEN_SAMPLE]
+        total += (len(text) or info.size) * estimate_tokens(sample) / max(len(sample), 1)
+    return round(total)
 
 
 def _around(catalog: Catalog, info: DocumentInfo, ordinal: int, window: int) -> tuple[int, int]:

@@ -195,7 +195,9 @@ class Mcp(Section):
     host: str = Field("127.0.0.1", description="Address of the HTTP transport.")
     port: int = Field(8765, ge=0, le=65535, description="Port of the HTTP transport.")
     token: str | None = Field(None, repr=False, description="Bearer token; required when the host is not this machine.")
+    allowed_hosts: tuple[str, ...] = Field((), description="Further names by which clients may call the HTTP transport (Host and Origin).")
     sync_on_start: bool = Field(False, description="Index what changed when the server starts.")
+    log_file: Path | None = Field(None, description="Rotating log of the server; unset: `hybrid-rag/mcp.log` in the user's folder for logs.")
 
 
 class Web(Section):

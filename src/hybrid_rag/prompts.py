@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -60,10 +61,20 @@ class Fitted:
 def build(question: str, passages: Sequence[Passage], *, sentences: int) -> list[tuple[str, str]]:
     """The messages as (role, text), roles "system" and "human"."""
     mark = _mark(passages)
-    blocks = [f'<passage-{mark} n="{p.n}" from="{_attribute(p.label)}">\n{neutral(p.text)}\n</passage-{mark}>' for p in passages]
     system = SYSTEM.replace("<passage>", f"<passage-{mark}>").format(dont_know=DONT_KNOW, sentences=sentences)
-    human = QUESTION.format(passages="\n\n".join(blocks), question=neutral(question).strip(), dont_know=DONT_KNOW)
+    human = QUESTION.format(passages=_fenced(passages, mark), question=neutral(question).strip(), dont_know=DONT_KNOW)
     return [("system", system), ("human", human)]
+
+
+def fence(passages: Sequence[tuple[int, str, str]]) -> str:
+    """Passages as (number, label, text), each between marks that no text among them can know or close."""
+    made = [Passage(*passage) for passage in passages]
+    return _fenced(made, _mark(made))
+
+
+def _fenced(passages: Sequence[Passage], mark: str) -> str:
+    blocks = [f'<passage-{mark} n="{p.n}" from="{_attribute(p.label)}">\n{neutral(p.text)}\n</passage-{mark}>' for p in passages]
+    return "\n\n".join(blocks)
 
 
 def _mark(passages: Sequence[Passage]) -> str:
@@ -108,7 +119,7 @@ def estimate_tokens(text: str) -> int:
     Ordinary words cost a token for each four letters or part of it, at least one; strings that are no words, digits and
     signs cost more, up to a token a character; rare scripts and emoji cost a token a byte.
     """
-    return sum(_cost(piece) for piece in _PIECE.findall(text)) + 1
+    return math.ceil(sum(_cost(piece) for piece in _PIECE.findall(text))) + 1
 
 
 def _cost(piece: str) -> float:

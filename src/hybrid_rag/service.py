@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from hybrid_rag import query_log
 from hybrid_rag.answering import Answerer, AnswerOptions
 from hybrid_rag.background import Background
-from hybrid_rag.browsing import Related, Timeline, passage, recent, related, timeline
+from hybrid_rag.browsing import Related, Timeline, passage, recent, related, timeline, whole_tokens
 from hybrid_rag.chunking import ChunkOptions
 from hybrid_rag.config import Config, Loaded, load
 from hybrid_rag.errors import HybridRagError, IndexDamagedError, IndexVersionError, InputError
@@ -226,6 +226,12 @@ class Service:
             failed_chunks=sum(c["failed"] for c in counts.values()),
         )
 
+    def warm(self) -> None:
+        """Open what the first search by words needs; no model is loaded. Raises as a search does."""
+        index = self._open()[0]
+        index.catalog.document_table()
+        _ = index.lexical
+
     def lock_holder(self) -> str:
         """Who is writing now, "" when nobody is."""
         directory = self.config.vector_store.persist_directory
@@ -327,13 +333,17 @@ class Service:
         heading: str | None = None,
         chunk: str | None = None,
         window: int = 0,
+        start: int | None = None,
         max_tokens: int | None = None,
     ) -> Passage:
         """A part of a document; see :func:`hybrid_rag.browsing.passage`."""
         index, _, _, store, _ = self._open()
-        return passage(
-            index.catalog, store, source, page=page, rows=rows, heading=heading, chunk=chunk, window=window, max_tokens=max_tokens
-        )
+        asked = {"page": page, "rows": rows, "heading": heading, "chunk": chunk, "start": start}
+        return passage(index.catalog, store, source, **asked, window=window, max_tokens=max_tokens)
+
+    def whole_tokens(self, sources: Iterable[str]) -> int:
+        """What loading whole documents would cost, in tokens (estimate)."""
+        return whole_tokens(self._open()[0].catalog, sources)
 
     def related(self, source: str, k: int = 5) -> list[Related]:
         return related(self._open()[1], source, k)
