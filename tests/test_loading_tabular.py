@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybrid_rag.errors import ReadError
-from hybrid_rag.loading import Limits, read
+from hybrid_rag.loading import Limits, csv_records, read
 from hybrid_rag.loading.csv_records import read_leniently
-from hybrid_rag.loading.dialect import find_dialect
+from hybrid_rag.loading.dialect import Dialect, find_dialect
 from hybrid_rag.records import Document
 
 
@@ -176,3 +176,19 @@ def test_reading_leniently_takes_quotes_for_text_only_where_it_must() -> None:
 
 def test_the_cut_last_line_of_a_sample_does_not_mislead() -> None:
     assert find_dialect("a;b;c\n1;2;3\n4;5;6\n7", complete=False).delimiter == ";"
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.text('ab,"\n\\é;', max_size=12), max_size=12), st.sampled_from([1, 7, 40]))
+def test_how_much_is_parsed_together_makes_no_difference(tmp_path_factory, lines: list[str], size: int) -> None:
+    path = tmp_path_factory.mktemp("blocks") / "a.csv"
+    path.write_text("\n".join(["h,i,j", *lines]), encoding="utf-8")
+
+    def found() -> list[list[str]]:
+        return list(csv_records.records(path, "utf-8", Dialect(), width=3))
+
+    together = found()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_records, "BLOCK", size)
+        patch.setattr(csv_records, "BLOCK_LINES", size)
+        assert found() == together

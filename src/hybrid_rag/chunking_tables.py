@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, zip_longest
 
 from hybrid_rag.records import Chunk, Document
 
@@ -13,6 +15,8 @@ GROUP_SIZE = 4  # a group of records has at most as many characters as this many
 SAMPLE_VALUES = 8  # shown of a column
 WATCHED_VALUES = 32  # of a column, counted to find the most frequent
 LONGEST_SAMPLE = 40  # characters of a sample value
+CARD_RECORDS = 500  # looked at together
+CARD_CHARACTERS = 1 << 20  # after which fewer are
 LONGEST_REMINDER = 120  # characters that tell which record a piece belongs to
 _NUMBER = re.compile(r"[-+]?(?:0|[1-9]\d{0,14})(?:\.\d+)?")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
@@ -26,6 +30,19 @@ def render_record(header: Sequence[str], cells: Sequence[str]) -> str:
     return "\n".join(lines) or f"{header[0]}:"
 
 
+def _renderer(header: Sequence[str]) -> Callable[[Sequence[str]], str]:
+    """:func:`render_record` for one header, with a shorter way for records that fill it."""
+    width = len(header)
+    pattern = "\n".join(f"{name.replace('%', '%%')}: %s" for name in header)
+
+    def render(cells: Sequence[str]) -> str:
+        if len(cells) == width and all(map(str.strip, cells)):
+            return pattern % tuple(cells)
+        return render_record(header, cells)
+
+    return render
+
+
 def table_chunks(document: Document, *, rows: int, size: int) -> Iterator[Chunk]:
     """Groups of at most ``rows`` records; a record that is too long for a group is cut into pieces of ``size`` characters.
 
@@ -36,10 +53,13 @@ def table_chunks(document: Document, *, rows: int, size: int) -> Iterator[Chunk]
     header = document.rows.header
     card = _Card(header)
     group = _Group(document, rows, size)
+    render = _renderer(header)
     number = 0
     for number, cells in enumerate(document.rows.open(), start=1):
-        card.see(cells)
-        yield from group.add(render_record(header, cells), number)
+        text = render(cells)
+        card.see(cells, len(text))
+        if full := group.add(text, number):
+            yield from full
     yield from group.close()
     yield Chunk(
         source=document.source,
@@ -67,30 +87,30 @@ class _Group:
     position: int = 0
     ordinal: int = 0
 
-    def add(self, text: str, number: int) -> Iterator[Chunk]:
-        """Take a record; yields the group before it when that is full."""
+    def add(self, text: str, number: int) -> list[Chunk]:
+        """Take a record; gives the groups that are full now."""
         limit = GROUP_SIZE * self.size
-        if self.parts and (len(self.parts) >= self.rows or self.length + len(RECORD_SEPARATOR) + len(text) > limit):
-            yield from self.close()
-        if not self.parts:
-            self.first = number
-        self.length += len(text) + (len(RECORD_SEPARATOR) if self.parts else 0)
-        self.parts.append(text)
-        if self.length > limit:
-            yield from self.close()
+        length = self.length + len(RECORD_SEPARATOR) + len(text)
+        if self.parts and len(self.parts) < self.rows and length <= limit:
+            self.length = length
+            self.parts.append(text)
+            return []
+        full = self.close()
+        self.first, self.length, self.parts = number, len(text), [text]
+        return full + self.close() if self.length > limit else full
 
-    def close(self) -> Iterator[Chunk]:
+    def close(self) -> list[Chunk]:
+        """The chunks of the records collected; there is more than one only of a record that is too long."""
         if not self.parts:
-            return
+            return []
         text = RECORD_SEPARATOR.join(self.parts)
         if self.length <= GROUP_SIZE * self.size:
-            yield self._chunk(text, 0, len(text))
+            out = [self._chunk(text, 0, len(text))]
         else:
-            for start, end in _pieces(text, self.size):
-                yield self._chunk(text, start, end, _reminder(text, start) if start else "")
+            out = [self._chunk(text, start, end, _reminder(text, start) if start else "") for start, end in _pieces(text, self.size)]
         self.position += len(text) + len(RECORD_SEPARATOR)
-        self.first += len(self.parts)
         self.parts, self.length = [], 0
+        return out
 
     def _chunk(self, text: str, start: int, end: int, header: str = "") -> Chunk:
         self.ordinal += 1
@@ -131,7 +151,7 @@ def _reminder(text: str, at: int) -> str:
 class _Column:
     """What the card says about a column."""
 
-    filled: int = 0
+    filled: bool = False
     numeric: bool = True  # so far
     dated: bool = True  # so far
     low: float = float("inf")
@@ -141,29 +161,40 @@ class _Column:
     samples: dict[str, int] = field(default_factory=dict)
     more: bool = False
 
-    def see(self, cell: str) -> None:
-        self.filled += 1
+    def see(self, cells: Iterable[str]) -> None:
+        """Take the cells of some records, in order."""
+        counts = Counter(cells)
+        for blank in [cell for cell in counts if not cell or cell.isspace()]:
+            del counts[blank]
+        if not counts:
+            return
+        self.filled = True
         if self.numeric:
-            if _NUMBER.fullmatch(cell):
-                value = float(cell)
-                if value < self.low:
-                    self.low = value
-                if value > self.high:
-                    self.high = value
-            else:
-                self.numeric = False
+            self.numeric = all(map(_NUMBER.fullmatch, counts))
+        if self.numeric:
+            values = [float(cell) for cell in counts]
+            self.low, self.high = min(self.low, *values), max(self.high, *values)
         if self.dated:
-            if _DATE.match(cell):
-                self.first, self.last = min(self.first, cell[:10]), max(self.last, cell[:10])
-            else:
-                self.dated = False
-        shown = cell if len(cell) <= LONGEST_SAMPLE else cell[:LONGEST_SAMPLE]
-        if shown in self.samples:
-            self.samples[shown] += 1
-        elif len(self.samples) < WATCHED_VALUES:
-            self.samples[shown] = 1
-        else:
-            self.more = True
+            self.dated = all(map(_DATE.match, counts))
+        if self.dated:
+            days = [cell[:10] for cell in counts]
+            self.first, self.last = min(self.first, *days), max(self.last, *days)
+        self._sample(counts)
+
+    def _sample(self, counts: Counter[str]) -> None:
+        """Count the first values that occur; of others only that there are some."""
+        if max(map(len, counts)) > LONGEST_SAMPLE:
+            shown: Counter[str] = Counter()
+            for cell, n in counts.items():
+                shown[cell[:LONGEST_SAMPLE]] += n
+            counts = shown
+        samples = self.samples
+        for value in list(islice((value for value in counts if value not in samples), WATCHED_VALUES - len(samples))):
+            samples[value] = 0
+        known = [value for value in samples if value in counts]
+        for value in known:
+            samples[value] += counts[value]
+        self.more = self.more or len(known) < len(counts)
 
     def describe(self, name: str) -> str:
         if not self.filled:
@@ -183,13 +214,23 @@ class _Card:
     def __init__(self, header: Sequence[str]) -> None:
         self._header = header
         self._columns = [_Column() for _ in header]
+        self._waiting: list[list[str]] = []
+        self._size = 0
 
-    def see(self, cells: Sequence[str]) -> None:
-        for column, cell in zip(self._columns, cells, strict=False):
-            if cell and not cell.isspace():
-                column.see(cell)
+    def see(self, cells: list[str], size: int) -> None:
+        """Take a record of ``size`` characters. Columns are looked at some hundred records at a time, which is much faster."""
+        self._waiting.append(cells)
+        self._size += size
+        if len(self._waiting) >= CARD_RECORDS or self._size > CARD_CHARACTERS:
+            self._look()
+
+    def _look(self) -> None:
+        for column, cells in zip(self._columns, zip_longest(*self._waiting, fillvalue=""), strict=False):
+            column.see(cells)
+        self._waiting, self._size = [], 0
 
     def text(self, document: Document, count: int) -> str:
+        self._look()
         rows = "1 row" if count == 1 else f"{count} rows"
         columns = "1 column" if len(self._header) == 1 else f"{len(self._header)} columns"
         lines = [f"Table {document.title} ({document.source}): {rows}, {columns}: {', '.join(self._header)}."]

@@ -90,6 +90,11 @@ def clean(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
 
 
+def is_readable(text: str) -> bool:
+    """Whether :func:`readable` leaves the text, and any part of it, as it is."""
+    return text.isascii() or (not _TO_MEND.search(text) and unicodedata.is_normalized("NFC", text))
+
+
 def readable(text: str) -> str:
     """NFC, without lone surrogates and byte order marks; Windows-1252 characters that were taken for control codes mended."""
     if _TO_MEND.search(text):

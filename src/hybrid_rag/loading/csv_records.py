@@ -1,19 +1,26 @@
-"""CSV text to records, as a stream. A stray quote that swallows lines is found and costs its own record only."""
+"""CSV text to records, as a stream. A stray quote that swallows lines is found and costs its own record only.
+
+Lines are parsed a block at a time, strictly; where that fails, the one record is looked into line by line.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import re
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
+from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
 
-from hybrid_rag.loading.body import readable
+from hybrid_rag.loading.body import is_readable, readable
 from hybrid_rag.loading.dialect import Dialect
 from hybrid_rag.loading.encoding import open_text
 
+BLOCK = 64 * 1024  # characters of lines that are parsed together
+BLOCK_LINES = 1000  # of lines that were put back
 MOST_LINES = 20_000  # lines of one record; a quote that stays open longer is a stray one
 LONGEST_REPAIR = 30  # lines joined when a broken record is read again
 MOST_TRIES = 200  # ways to read a broken record
@@ -33,65 +40,93 @@ def records(
     """
     with open_text(path, encoding) as file:
         lines = _Lines(file, dialect)
-        while not lines.ended:
-            for row in csv.reader(lines.feed(), **_format(dialect)):
-                odd = len(row) != width or len(lines.taken) != 1 or lines.taken[0].count(dialect.quote) & 1
-                if width and odd and _broken(lines.taken, dialect):
-                    seen = len(lines.taken)
-                    if len(row) != width:
-                        lines.take_more(LONGEST_REPAIR)  # the cell may go on below what csv took
-                    fixed, used = _read_again(lines.taken, dialect, width)
-                    lines.put_back(used or seen)
-                    if fixed is not None:
-                        row = fixed
-                        if repaired:
-                            repaired()
-                plain = not dialect.escape and all(map(str.isascii, lines.taken))
-                lines.taken.clear()
+        while block := lines.block():
+            rows, used = _strictly(block, dialect)
+            plain = not dialect.escape and is_readable("".join(block[:used]))
+            for row in rows:
                 if any(map(str.strip, row)):
                     yield row if plain else _cells(row, dialect)
+            if used < len(block):
+                lines.put_back(block[used:])
+                row = _one_record(lines, dialect, width, repaired)
+                if any(map(str.strip, row)):
+                    yield _cells(row, dialect)
+
+
+def _strictly(block: list[str], dialect: Dialect) -> tuple[list[list[str]], int]:
+    """(records, lines used) of the beginning of a block in which every quote pairs."""
+    rows: list[list[str]] = []
+    with contextlib.suppress(csv.Error):
+        rows.extend(csv.reader(block, strict=True, **_format(dialect)))
+        return rows, len(block)
+    rows, used = [], 0
+    reader = csv.reader(block, strict=True, **_format(dialect))
+    with contextlib.suppress(csv.Error):  # where it is raised, the strict reading ends
+        for row in reader:
+            rows.append(row)
+            used = reader.line_num
+    return rows, used
+
+
+def _one_record(lines: _Lines, dialect: Dialect, width: int, repaired: Callable[[], None] | None) -> list[str]:
+    """The next record, read again when its quotes do not pair; the lines that it does not need are put back."""
+    row = next(csv.reader(lines.feed(), **_format(dialect)))
+    taken = lines.taken
+    odd = len(row) != width or len(taken) != 1 or taken[0].count(dialect.quote) & 1
+    if width and odd and _broken(taken, dialect):
+        seen = len(taken)
+        if len(row) != width:
+            lines.take_more(LONGEST_REPAIR)  # the cell may go on below what csv took
+        fixed, used = _read_again(taken, dialect, width)
+        lines.put_back(taken[used or seen :])
+        if fixed is not None:
+            row = fixed
+            if repaired:
+                repaired()
+    taken.clear()
+    return row
 
 
 class _Lines:
-    """Physical lines for csv.reader; those of the present record are kept, and can be put back."""
+    """Physical lines, without NULs and with escapes marked. Those fed to the present record are in ``taken``."""
 
-    def __init__(self, file: Iterator[str], dialect: Dialect) -> None:
+    def __init__(self, file: TextIOWrapper, dialect: Dialect) -> None:
         self._file, self._escape = file, dialect.escape
         self._waiting: deque[str] = deque()
         self.taken: list[str] = []
-        self.ended = False
+
+    def block(self) -> list[str]:
+        """The next lines; none at the end of the file."""
+        if waiting := self._waiting:
+            return [waiting.popleft() for _ in range(min(len(waiting), BLOCK_LINES))]
+        return self._prepared(self._file.readlines(BLOCK))
 
     def feed(self) -> Iterator[str]:
         """Lines until the end of the file, or until one record has taken too many."""
         taken, waiting = self.taken, self._waiting
         while len(taken) < MOST_LINES:
-            line = waiting.popleft() if waiting else self._next()
-            if line is None:
-                self.ended = True
-                return
-            taken.append(line)
-            yield line
+            if not waiting:
+                waiting.extend(self._prepared(self._file.readlines(BLOCK)))
+                if not waiting:
+                    return
+            taken.append(waiting.popleft())
+            yield taken[-1]
 
-    def _next(self) -> str | None:
-        """The next line of the file without NULs, escapes marked."""
-        line = next(self._file, None)
-        if line is None:
-            return None
-        if "\0" in line:
-            line = line.replace("\0", "")
-        if self._escape and "\\" in line:
-            line = _ESCAPED.sub(lambda m: _MARKS[m[1]], line)
-        return line
+    def _prepared(self, lines: list[str]) -> list[str]:
+        if any("\0" in line for line in lines):
+            lines = [line.replace("\0", "") for line in lines]
+        if self._escape and any("\\" in line for line in lines):
+            lines = [_ESCAPED.sub(lambda m: _MARKS[m[1]], line) for line in lines]
+        return lines
 
     def take_more(self, most: int) -> None:
         """Count further lines to the present record, until it has ``most``."""
-        while len(self.taken) < most and (line := self._waiting.popleft() if self._waiting else self._next()) is not None:
-            self.taken.append(line)
+        for _ in islice(self.feed(), max(0, most - len(self.taken))):
+            pass
 
-    def put_back(self, used: int) -> None:
-        """Give back the lines of the present record after the first ``used``."""
-        self._waiting.extendleft(reversed(self.taken[used:]))
-        self.ended = False
+    def put_back(self, lines: list[str]) -> None:
+        """Give lines back; they come first again."""
+        self._waiting.extendleft(reversed(lines))
 
 
 def _format(dialect: Dialect) -> dict[str, object]:

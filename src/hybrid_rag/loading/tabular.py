@@ -49,9 +49,13 @@ def read(path: Path, limits: Limits) -> Body:
     preamble = [" ".join(cell for cell in row if cell.strip()) for row in first[: max(above, 0)]]
     if preamble:
         notices = (Notice(f"{len(preamble)} lines stand above the header; they are kept in the table's card."), *notices)
-    rows = RowStream(header, lambda: _trimmed(_below(path, encoding, dialect, len(cells), max(above + 1, 0)), width))
+
+    def stream() -> Iterator[list[str]]:
+        below = _below(path, encoding, dialect, len(cells), max(above + 1, 0))
+        return _trimmed(below, width) if survey.widest > width else below
+
     return Body(
-        rows=rows,
+        rows=RowStream(header, stream),
         encoding=shown(encoding),
         dialect=dialect.describe(),
         metadata={"above": "\n".join(preamble)} if preamble else {},
@@ -168,6 +172,7 @@ class _Survey:
     """The widths of a table's records."""
 
     width: int  # of the header, without unnamed columns at its end that are empty throughout
+    widest: int  # cells of the longest record
     long: list[int] = field(default_factory=list)
     short: list[int] = field(default_factory=list)
     n_long: int = 0
@@ -184,12 +189,13 @@ def _survey(stream: Iterator[list[str]], header: Sequence[str]) -> _Survey:
     """Pass over all records below the header."""
     full = len(header)
     named = _extent(header)
-    out = _Survey(width=named or full)
+    out = _Survey(width=named or full, widest=full)
     for number, row in enumerate(stream, start=1):
         length = len(row)
         if length == full == out.width:
             continue
         extent = _extent(row)
+        out.widest = max(out.widest, length)
         if out.width < extent <= full:
             out.width = extent
         if extent > full:
