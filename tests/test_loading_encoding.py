@@ -47,3 +47,13 @@ def test_a_few_wrong_bytes_in_utf8_are_replaced_and_counted() -> None:
 
 def test_replacement_characters_of_the_author_are_no_damage() -> None:
     assert decode("the character \ufffd itself".encode()).replaced == 0
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["Köln", "Übung", "Öl", "für", "Noël", "élève", "año", "niño", "São", "más", "día", "smørrebrød", "þing", "Café", "20 °C für 5 €"],
+)
+@pytest.mark.parametrize("around", ["{}", "name;city\nAnn;{}\n", "id,name\n1,{}\n2,Bob\n", "The word is {}, as said.\n"])
+def test_a_single_word_of_windows_1252_is_no_chinese(word: str, around: str) -> None:
+    text = around.format(word)
+    assert decode(text.encode("cp1252")).text == text

@@ -101,7 +101,7 @@ def test_a_large_table_comes_in_bounded_batches(folder: Path) -> None:
 
 def test_a_file_that_needs_too_much_memory_is_given_up(folder: Path) -> None:
     (folder / "1.big").write_text("x", encoding="utf-8")
-    out = run(folder, memory=300_000_000, big="Glutton")
+    out = run(folder, memory=300 << 20, big="Glutton")
     assert "more than 300 MB of memory" in out["1.big"]
     assert out["5.txt"] == "text 5"
 

@@ -111,6 +111,7 @@ class DocumentProcessing(Section):
     max_pages: int = Field(5000, ge=1, description="Pages read of one PDF; the rest is reported.")
     max_unpacked_mb: float = Field(512.0, gt=0, description="Unpacked size limit of a DOCX (guards against zip bombs).")
     max_seconds: float = Field(120.0, gt=0, description="Time limit for reading one file (tables: between two batches of rows).")
+    max_memory_mb: float = Field(1024.0, ge=200, description="Memory that a reading process may take; a file that needs more is reported, not read.")
     workers: int = Field(0, ge=0, le=64, description="Processes that read files; 0 takes the number of cores.")
     ocr: bool = Field(False, description="Read PDF pages without text by OCR, when `ocrmypdf` or `tesseract` is installed.")
 

@@ -19,6 +19,7 @@ Rows = tuple[int, int]  # first, last record number, both included, from 1
 FileStatus = Literal["read", "partly", "not read"]
 Change = Literal["added", "changed", "renamed", "unchanged", "deleted", "failed"]
 AnswerMode = Literal["llm", "table", "extractive", "none"]
+MB = 1 << 20  # bytes, wherever sizes are configured or named
 SearchMode = Literal["hybrid", "keyword", "dense"]
 
 
@@ -26,6 +27,11 @@ def rows_in_words(rows: Rows) -> str:
     """ "row 5" or "rows 4-9"."""
     first, last = rows
     return f"row {first}" if first == last else f"rows {first}-{last}"
+
+
+def megabytes(size: float) -> str:
+    """A number of bytes in MB, for people: "1.1", "512"."""
+    return f"{size / MB:,.1f}".removesuffix(".0")
 
 
 def text_hash(text: str) -> str:

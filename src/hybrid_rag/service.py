@@ -26,6 +26,7 @@ from hybrid_rag.maintenance import Part, Verification, backup, rebuild, reset, r
 from hybrid_rag.parts import Parts
 from hybrid_rag.questions import TableAnswerer
 from hybrid_rag.records import (
+    MB,
     Answer,
     Chunk,
     DocumentInfo,
@@ -46,7 +47,6 @@ from hybrid_rag.workers import ReadOptions
 if TYPE_CHECKING:
     from hybrid_rag.embedding import Embedder
 
-MB = 1 << 20
 
 
 def open_service(config: str | Path | Loaded | None = None, *, settings: Iterable[str] = (), cold: bool = False) -> Service:
@@ -142,7 +142,7 @@ class Service:
 
     def _read_options(self) -> ReadOptions:
         d = self.config.document_processing
-        limits = Limits(int(d.max_file_mb * MB), d.max_pages, int(d.max_unpacked_mb * MB), d.max_seconds, d.ocr)
+        limits = Limits(int(d.max_file_mb * MB), d.max_pages, int(d.max_unpacked_mb * MB), d.max_seconds, d.ocr, int(d.max_memory_mb * MB))
         return ReadOptions(limits, ChunkOptions(d.text_chunk_size, d.text_chunk_overlap, d.csv_chunk_size), dict(self.config.loaders))
 
     def _filters(self, filters: Filters | None) -> Filters:

@@ -26,7 +26,7 @@ from hybrid_rag.chunking import ChunkOptions, chunk
 from hybrid_rag.errors import Cancelled, HybridRagError, ReadError
 from hybrid_rag.loading import Limits, read
 from hybrid_rag.loading.scan import FoundFile
-from hybrid_rag.records import Chunk, Document, RowStream, TableCard
+from hybrid_rag.records import Chunk, Document, RowStream, TableCard, megabytes
 
 CHUNKS_A_FRAME = 250
 FRAMES_WAITING = 4  # of one worker; it stops when they are not taken
@@ -158,8 +158,10 @@ class _Worker:
     def _why(self, code: int) -> ReadError:
         """The reason why a worker ended by itself."""
         if code == TOO_MUCH_MEMORY:
-            most = self._options.limits.max_memory_bytes / 1e6
-            return ReadError(f"Reading the file needs more than {most:,.0f} MB of memory.", "Split the file.")
+            most = megabytes(self._options.limits.max_memory_bytes)
+            return ReadError(
+                f"Reading the file needs more than {most} MB of memory.", "Raise document_processing.max_memory_mb, or split the file."
+            )
         assert self._stderr is not None
         self._stderr.seek(max(0, self._stderr.seek(0, os.SEEK_END) - 500))
         lines = self._stderr.read().decode("utf-8", "replace").strip().splitlines()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -94,3 +96,36 @@ def p(content: str, style: str = "", *, number: tuple[int, int] | None = None) -
 def table(*rows: Sequence[str]) -> str:
     lines = ["".join(f"<w:tc>{p(r(cell))}</w:tc>" for cell in row) for row in rows]
     return f"<w:tbl>{''.join(f'<w:tr>{line}</w:tr>' for line in lines)}</w:tbl>"
+
+
+# A page "the aes page", encrypted with AES-256; making such a file needs a package that nothing else here needs.
+_AES_EMPTY_PASSWORD = (
+    "c-oCrJB%Df5G5e6Mu@}`5k{Sy5CKg8sy}FT()n)JAh2$A3wD4E>aOlS&uMSwG&_6vEFpmdB8QL>K!9WdG7=M7BuGdISy&*5zyV0kN$J`9c;zKvW`gQB)$dhR"
+    "SJ&EjYxFXEMHFj){Q2Ykf)Pp@zgG+fMfujzK_um->)f>2Ey}UmjWfct!%nfjUc@@|j(laq!mlXbsKSiALqzXSt`+5GGp{?smbQxj+}aDZF}ofsm6v0v+{NZb"
+    "=A!up3&cp?Gw#G$GjA~m)iaEmyk}uBB2R<NUly*r%r_(OMCfuwzvn2*$=r8~We>8Vyy#|e!Ct-=r-!kt&=uvd#wJwtE-9~8^+r9bPJtx>SQ2<M*1O$xVrc(="
+    "*0s^?7jyXO=v?{2-DmH7_~4nR9zOi*^S$4mJ9mD3>C>mbxb?%AUp;^O!YB7W{vbU%|Nggk?cS?*zPs?z;otAh{(0$}tB>yA`}M`m&u)GHvoGr3@$2^<-2SE4"
+    "J)u5{KrN?Ob<;=&(K98fbk=d9k`_)19ng7gBw93(&`AqX7-hM!NoZ6+(FmkY8t&-&Qi6Jk{tAJ7Bt)I1$|2ihBDs}TX>NHwnrhm`mXwpu)xou)D7VP~K&#{d"
+    "SXOfZ1x6KxR>HBMEz{J}kfQZQLy*!iU{YtpLrM$)jYbKaieQm5!59r(d216=Dp51-Qf`5_$$)YetzgzhmlYBVQqu&+dgVm$=#rDncuFY>h(S=`LI&YIbxgWw"
+    "yrj7V){7J|7cWUCAaKD<u9?yXV&7<^MgL8@aAIxDyX(WlzL(3b2DcAl-8)?-<;HMwMVu8%@Y7bEbo(Q6Owcdd$BXSD8So%-+L9wUA%gadd8$AGk6dyC`IKS|"
+    "9CdKUYRx4ogTh9I$QU|J`$A+I#Uj%}DGI2$_udE-z_Uzbr3fmZF;-d4OmGpCa4O2kY?4fQFIB=!Gmh<kzI7BaD9;k|D4n-l8&p(Vt0RKq4whTxMjKN>i7DvW"
+    "Lll4jlE@jx@{L*isUKrXu3(Id6^sL0!Gts`nAEEn=q0|cb=5Ssi=LiTH)9UD+-aITx{l}3>vd{~I<dF%R2onRIq9Ht!wTxTN3KC=V;EINC57w%$K~2$q_jr|"
+    "9nq(AYSy{7TNI8lZi=<F;r6Kb7q?H5Uj"
+)
+_AES_PASSWORD = (
+    "c-oCr&5IpH5Wk3r0Ywv#5Q+3<@svz|Re#81VUvB&6%G5`mqa84?2qcrnBAFm-fT$3n<v48pb*rPe}D%CZz>2L1%-eY!Gq#K$jO6XBw)|%M;<;8&J0ZVZ>oM("
+    "{i~W<nXXUHvU8$X`Q_K|?-q<u()ibl(Wodd-QGh|UT~e;X|{`U>b7xCcsAH7R#ywGV{gcp90t3he6fmia+QeQo?I)+3(bDr5w_qe{?oM&)M7S0h*Vz0Sh@4f"
+    "t;|L94Hk%zyl33Pd9&Y!oK(*+X|m6-U_>4znV%fE?lRw;z`s(LOYwV-qMYsfZrJu9E6Ve3jsttSfjc*`tAZ=aaUGgi)!U?erK;EJd36LV1b~GAFJZmiT_=Y2"
+    "-{)P6Znt=Fa^sU9zj^cyeeRFb_b)&5(W%qVPB)&o`^Co}{`JG3XCD9R)Eh6qf9~Fc-`;wgy?5`O6ZfC|>8U&I+1(qLzWm_Z@4kNb`BxwL{LJ5<J^k~iS5MAf"
+    "`<*=2$33Jz%s?$3vFdh^jDR_fQbZ*Tg5^p8+Q0!RB64dzH3po=XriXnd*L|uTp_UJj0&8tE*wxV&|e{tOG4D~Q90!Glt^x+RhnC#OH=K1*phPAxjMQw7Ud=x"
+    "ap@fg5uNwRg0zsR=TUQy)+H*a;{p^&hAza^rvZvOCQ~vff>)BtNCPTsFr`F+g`6mtDP%Xsz=qrcm&r&N!(%W)CgFuuoW`V0iYf%{qG5=NDJq>!fobMhuslhX"
+    "l+xDbs0fZibOI8OMy4!Jv{Euj^E>AmsP7wXGW6f9i-)VV{qFksX5Y)@dJ{JHu<ng6l5%Z4yCRN-68xxDXWj0E91!%I_Tgr8Oh!5w8?zq4B%mo~QA1xD&k{fk"
+    "-uZl7sugHNi;@WnxqN|&h=K-fbuUDwam+;rm@KCZfN3p4a4d)b7(@z@a%4ezlbI8Etuq;NLs5HhAO@N#w!8VSgDih=ihG^7lun5(eL$4Jv#CjZu~lxhm<mcv"
+    "L60w@00fXkjxm=1nBhzP5L0pqV_Ym@9M}>jq*=nGUdBK#@O7=LcCa0KdRD!OIpuPzY4Yegm`5+vsUhlcy`HDih&#m`4UQtuQc4*)M9X|%Ey;AStN+L3+Avbu"
+    "+j||+M{{c4xwadGV~m?(Wo5iMDgFUmw3Xi"
+)
+
+
+def aes_pdf(path: Path, *, empty_password: bool) -> Path:
+    """A PDF encrypted with AES-256, whose user password is empty (anybody may read it) or not."""
+    path.write_bytes(zlib.decompress(base64.b85decode(_AES_EMPTY_PASSWORD if empty_password else _AES_PASSWORD)))
+    return path

@@ -17,7 +17,7 @@ from hybrid_rag.digest import file_digest
 from hybrid_rag.errors import HybridRagError, ReadError
 from hybrid_rag.loading.body import Body
 from hybrid_rag.loading.sniff import sniff
-from hybrid_rag.records import Document, Notice
+from hybrid_rag.records import MB, Document, Notice, megabytes
 
 FORMATS: dict[str, str] = {
     ".csv": "csv", ".tsv": "tsv", ".tab": "tsv",
@@ -32,12 +32,12 @@ SHORTEST_JUDGED = 200  # characters from which the language of a text is named
 class Limits:
     """What one file may cost. Seconds and memory are enforced by the process that reads (see workers)."""
 
-    max_bytes: int = 512 << 20
+    max_bytes: int = 512 * MB
     max_pages: int = 5000
-    max_unpacked_bytes: int = 512 << 20
+    max_unpacked_bytes: int = 512 * MB
     max_seconds: float = 120.0
     ocr: bool = False
-    max_memory_bytes: int = 1 << 30
+    max_memory_bytes: int = 1024 * MB
 
 
 def supported_suffixes(loaders: Mapping[str, str] | None = None) -> frozenset[str]:
@@ -52,7 +52,7 @@ def read(path: Path, *, source: str, limits: Limits, loaders: Mapping[str, str] 
         stat = path.stat()
         if stat.st_size > limits.max_bytes:
             raise ReadError(
-                f"The file has {stat.st_size / 1e6:,.0f} MB, more than the limit of {limits.max_bytes / 1e6:,.0f} MB.",
+                f"The file has {megabytes(stat.st_size)} MB, more than the limit of {megabytes(limits.max_bytes)} MB.",
                 "Raise document_processing.max_file_mb, or split the file.",
             )
         sha256 = file_digest(path)

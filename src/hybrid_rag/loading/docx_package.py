@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hybrid_rag.errors import ReadError
+from hybrid_rag.records import megabytes
 
 MOST_LEVELS = 9  # of headings and of lists
 _HEADING = re.compile(
@@ -106,7 +107,7 @@ class Package:
         total = sum(info.file_size for info in archive.infolist())
         if total > most_bytes:
             raise ReadError(
-                f"The DOCX unpacks to {total / 1e6:,.0f} MB, more than the limit of {most_bytes / 1e6:,.0f} MB.",
+                f"The DOCX unpacks to {megabytes(total)} MB, more than the limit of {megabytes(most_bytes)} MB.",
                 "Raise document_processing.max_unpacked_mb if you trust it.",
             )
         self._names = {entry.replace("\\", "/").lower().lstrip("/"): entry for entry in archive.namelist()}

@@ -34,6 +34,8 @@ _ALPHABETS = tuple(
          "àçèéíïòóúü·"),
     )
 )  # fmt: skip
+_SIGNS = frozenset("\u00a0’‘‚“”„–—…•·€£¥§°²³½¼¾±×÷µ«»‹›¿¡©®™†‰")
+_ODD = re.compile(r"[^\W\d_][^\w\s\x00-\x7f’‘–—…“”„»›·®™]|[^\W\d_A-ZÀ-ÞŁŚŻŹŠČŘĎŤŇĚŽŐŰĞŞİ][A-ZÀ-ÞŁŚŻŹŠČŘĎŤŇĚŽŐŰĞŞİ]")
 _USUAL = re.compile("[\t\n\r -~\u00a0-\u024f\u0370-\u06ff\u0900-\u0e7f\u2010-\u203b\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff00-\uffef]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
@@ -155,20 +157,38 @@ def _guess(sample: bytes) -> str:
     from charset_normalizer import from_bytes
 
     telling = b"\n".join(line for line in sample.splitlines() if not line.isascii())[:TELLING]
+    latin = max(_LATIN, key=lambda name: (_likeness(telling, name), -_LATIN.index(name)))
+    if _surely(telling, latin):
+        return latin
     best = from_bytes(telling).best()
     if best and best.encoding in _OTHER_SCRIPTS and _fits(telling, best.encoding, False):
         return best.encoding
-    return max(_LATIN, key=lambda name: (_likeness(telling, name), -_LATIN.index(name)))
+    return latin
+
+
+def _surely(data: bytes, encoding: str) -> bool:
+    """Whether the bytes beyond ASCII stand one by one as letters of one language, or as usual signs.
+
+    Of a sentence or two a detector takes such a byte, with the letter after it, for a Chinese character.
+    """
+    runs = re.findall(rb"[\x80-\xff]+", data)
+    if sum(1 for run in runs if len(run) == 1) <= len(runs) / 2:
+        return False
+    text = unicodedata.normalize("NFC", data.decode(encoding, "replace"))
+    letters, covered, odd = _letters(text)
+    return odd == 0 and covered == letters and all(char.isalpha() or char in _SIGNS for char in text if char > "\x7f")
 
 
 def _likeness(data: bytes, encoding: str) -> float:
     """How well the characters beyond ASCII make words of one language; symbols inside words speak against it."""
     text = unicodedata.normalize("NFC", data.decode(encoding, "replace"))
-    letters = [char for char in text.casefold() if char > "\x7f" and char.isalpha()] + ["ß"] * text.count("ß")
-    letters = [char for char in letters if char != "\ufffd"]
-    covered = max(sum(1 for char in letters if char in alphabet) for alphabet in _ALPHABETS) if letters else 0
-    odd = len(re.findall(r"[^\W\d_][^\w\s\x00-\x7f’‘–—…]|[^\W\d_A-ZÀ-ÞŁŚŻŹŠČŘĎŤŇĚŽŐŰĞŞİ][A-ZÀ-ÞŁŚŻŹŠČŘĎŤŇĚŽŐŰĞŞİ]", text)) + 2 * text.count(
-        "\ufffd"
-    )
+    _, covered, odd = _letters(text)
     beyond = sum(1 for char in text if char > "\x7f")
     return round((covered - odd) / max(1, beyond), 3)
+
+
+def _letters(text: str) -> tuple[int, int, int]:
+    """(letters beyond ASCII, those of the one language that has most of them, places where no word looks so)."""
+    letters = [char for char in text.casefold() if char > "\x7f" and char.isalpha()] + ["ß"] * text.count("ß")
+    covered = max(sum(1 for char in letters if char in alphabet) for alphabet in _ALPHABETS) if letters else 0
+    return len(letters), covered, len(_ODD.findall(text)) + 2 * text.count("\ufffd")
