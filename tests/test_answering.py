@@ -214,6 +214,26 @@ def test_auto_falls_back_to_quotes_and_says_why(tmp_path: Path) -> None:
     assert any("does not have the model" in note for note in answer.notes)
 
 
+@pytest.mark.parametrize("question", ["Who won the football world cup in 1998?", ASKED])
+def test_no_answer_does_not_say_that_it_was_answered(tmp_path: Path, question: str) -> None:
+    with service(tmp_path, NOBODY, "embedding.provider=none", "answers.quote_from=99", manual=MANUAL) as shop:
+        shop.index()
+        answer = shop.ask(question)
+    assert answer.mode == "none"
+    assert not any("Answered without" in note for note in answer.notes)
+    assert bool(answer.citations) == any("No language model could look" in note for note in answer.notes)
+
+
+def test_every_answer_says_what_it_cost_and_what_whole_files_would(tmp_path: Path) -> None:
+    long = "# Auralis\n\n" + "A full charge of the Auralis headphone lasts 38 hours. Some more words about it.\n\n" * 200
+    with service(tmp_path, NOBODY, "embedding.provider=none", manual=long) as shop:
+        shop.index()
+        tokens = shop.ask(ASKED).tokens
+    assert (tokens["prompt"], tokens["answer"]) == (0, 0)
+    assert tokens["whole_files"] == pytest.approx(len(long) / 4, rel=0.02)
+    assert 200 < tokens["context"] < 1300
+
+
 def test_auto_falls_back_when_the_model_fails_in_mid_answer(tmp_path: Path) -> None:
     with (
         running(FakeOllama(reply=lambda b: "a b c d", error_line="out of memory")) as server,
@@ -222,7 +242,7 @@ def test_auto_falls_back_when_the_model_fails_in_mid_answer(tmp_path: Path) -> N
         shop.index()
         answer = shop.ask(ASKED)
     assert answer.mode == "extractive"
-    assert any("without the language model" in note and "out of memory" in note for note in answer.notes)
+    assert any("without a language model" in note and "out of memory" in note for note in answer.notes)
 
 
 def test_a_model_that_must_be_there_must_be_there(tmp_path: Path) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from hybrid_rag import render
+from hybrid_rag.cli.asking import LiveAnswer
+from hybrid_rag.config import load
 from hybrid_rag.records import Answer, Chunk, Citation, DocumentInfo, FileReport, Hit, IndexReport, SearchResult, SkippedPath, TableResult
 from hybrid_rag.render_text import cell, joined, ranges, safe
 
@@ -154,3 +158,60 @@ def test_small_forms() -> None:
 
 def test_csv_is_exact() -> None:
     assert shown(render.table_csv, replace(RESULT, rows=(("a,b", 0.1), (None, 2)))) == 'city,n\n"a,b",0.1\n,2\n'
+
+
+# ---------------------------------------------------------------- links and answers while they are written
+
+
+def test_sources_lead_to_their_files_on_a_terminal(tmp_path: Path) -> None:
+    (tmp_path / "a b.pdf").write_bytes(b"%PDF")
+    cited = replace(ANSWER, citations=(replace(CITATION, source="a b.pdf", page=3),))
+    with_root = partial(render.answer, root=tmp_path)
+    assert f"{(tmp_path / 'a b.pdf').as_uri()}#page=3\x1b\\" in shown(with_root, cited, terminal=True)
+    assert "file://" not in shown(with_root, cited)
+    assert "file://" not in shown(with_root, replace(ANSWER, citations=(replace(CITATION, source="gone.pdf"),)), terminal=True)
+
+
+class _Live:
+    """What a command gives to its live answer."""
+
+    as_json = False
+
+    def __init__(self, terminal: bool) -> None:
+        self.console = Console(file=io.StringIO(), force_terminal=terminal, width=100, color_system="standard" if terminal else None)
+        self.messages = Console(file=io.StringIO(), width=100)
+        self.loaded = load(environ={})
+
+    def note(self, text: str) -> None:
+        self.messages.print(text, markup=False)
+
+    def show(self, result, render_it) -> None:
+        render_it(result, self.console)
+
+    @property
+    def out(self) -> str:
+        return self.console.file.getvalue()
+
+
+def test_an_answer_is_shown_while_it_is_written_on_a_terminal_only() -> None:
+    live = LiveAnswer(run := _Live(terminal=True))
+    live.on_token(ANSWER.answer[:10])
+    assert ANSWER.answer[:10] in run.out
+    live.on_token(ANSWER.answer[10:])
+    live.show(ANSWER)
+    assert run.out.count(ANSWER.answer[:10]) == 1
+    assert LiveAnswer(_Live(terminal=False)).on_token is None
+
+
+def test_an_answer_that_came_out_otherwise_is_shown_in_whole() -> None:
+    live = LiveAnswer(run := _Live(terminal=True))
+    live.on_token("Something \x1b[2Jelse.")
+    live.show(ANSWER)
+    assert "\x1b[2J" not in run.out
+    assert ANSWER.answer in run.out
+    assert "as checked in whole" in run.messages.file.getvalue()
+
+
+def test_closest_passages_are_listed_once() -> None:
+    unsure = replace(ANSWER, mode="none", abstained=True, answer="No passage answers this clearly. The closest ones:", hits=(HIT,))
+    assert "Nearest passages" not in shown(render.answer, unsure)

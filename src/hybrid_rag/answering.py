@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from hybrid_rag.analysis import normalise
 from hybrid_rag.errors import OllamaError
 from hybrid_rag.extraction import Extract, extract
 from hybrid_rag.filters import Filters
+from hybrid_rag.prompts import CHARACTERS_A_TOKEN, rough_tokens
 from hybrid_rag.records import Answer, Citation, Hit, SearchResult
 from hybrid_rag.retrieval import Retriever
 from hybrid_rag.writing import LONGEST_QUOTE, write
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 NOT_FOUND = "Not in your documents."
 CLOSEST = "No passage answers this clearly. The closest ones:"
 NEAREST_SHOWN = 3
+WITHOUT_MODEL = {"extractive": "Answered without a language model", "none": "No language model could look at the passages"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ class Answerer:
             vector_share=result.vector_share,
             milliseconds=times,
             notes=(*result.notes, *answer.notes),
-            tokens={"whole_files": self._whole_files(result.hits), **answer.tokens},
+            tokens=self.tokens({hit.source for hit in result.hits}, result.hits[:wanted]) | answer.tokens,
         )
 
     def _from_result(
@@ -148,7 +150,7 @@ class Answerer:
             if not o.quote_on_failure:
                 raise
             quoted = self._quote(question, hits)
-            return replace(quoted, notes=(*quoted.notes, f"Answered without the language model: {error.message}"))
+            return replace(quoted, notes=(*quoted.notes, f"{WITHOUT_MODEL[quoted.mode]}: {error.message}"))
         if written.abstained:
             return replace(written, answer=NOT_FOUND, mode="none")
         if written.citations:
@@ -158,11 +160,14 @@ class Answerer:
         return replace(quoted, model=chat.model, tokens=written.tokens, milliseconds={**written.milliseconds, **quoted.milliseconds},
                        checks=written.checks, notes=(*written.notes, note, *quoted.notes))  # fmt: skip
 
-    def _whole_files(self, hits: Sequence[Hit]) -> int:
-        """What loading the whole documents of the hits would have cost, in tokens (estimate)."""
+    def tokens(self, sources: Iterable[str], hits: Sequence[Hit] = ()) -> dict[str, int]:
+        """The costs of an answer for which no model was asked: nothing sent, what the passages hold, and what sending the whole
+        documents would have cost. Estimates, a token for each four characters."""
         catalog = self._retriever.index.catalog
-        sql = "SELECT sum(length(c.text)) FROM chunks c JOIN documents d ON d.number = c.document WHERE d.ready = 1 AND d.source = ?"
-        return sum(int(catalog.value(sql, (source,)) or 0) for source in {hit.source for hit in hits}) // 4
+        sql = ("SELECT CASE d.kind WHEN 'table' THEN d.size ELSE max(c.\"end\") END FROM chunks c JOIN documents d ON d.number = c.document "
+               "WHERE d.ready = 1 AND d.source = ?")  # fmt: skip
+        whole = sum(int(catalog.value(sql, (source,)) or 0) for source in sources)
+        return {"prompt": 0, "answer": 0, "context": rough_tokens(hit.chunk.text for hit in hits), "whole_files": whole // CHARACTERS_A_TOKEN}
 
 
 def _whole(hit: Hit) -> str:

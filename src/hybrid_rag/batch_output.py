@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hybrid_rag.errors import InputError
+from hybrid_rag.markdown_text import as_text
 from hybrid_rag.records import rows_in_words
 
 Form = Literal["jsonl", "csv", "markdown"]
@@ -30,7 +31,6 @@ LONGEST_CELL = 1 << 30  # characters of a CSV cell that is read back
 _BEGIN = '{"id": '  # of a line of JSONL
 _KEY = re.compile(r"[0-9a-f]{16}")
 _END = re.compile(r"^<!-- ([0-9a-f]{16}) (answered|abstained|failed) (right|wrong|unscored) -->\n*", re.MULTILINE)
-_MARKUP = re.compile(r"([\\`*_\[\]<>|#~])")
 _FORMULA = re.compile(r"^[=@\t\r]|^[+-](?!\s*[\d.])")
 
 
@@ -186,40 +186,33 @@ def _read_csv(text: str) -> Iterator[Written]:
 
 def _markdown(record: dict[str, Any], outcome: str) -> str:
     """Everything from documents and models stands as text: no link, image or HTML of theirs takes effect."""
-    lines = [f"## {_plain(' '.join(record['question'].split()))}", ""]
-    lines += [f"**Failed:** {_plain(record['error'])}" if record["error"] else _plain(record["answer"]), ""]
+    lines = [f"## {as_text(' '.join(record['question'].split()))}", ""]
+    lines += [f"**Failed:** {as_text(record['error'])}" if record["error"] else as_text(record["answer"]), ""]
     for c in record["citations"]:
         place = [
             f"page {c['page']}" if c["page"] else "",
             rows_in_words(c["rows"]) if c["rows"] else "",
             " > ".join(c["heading"]),
         ]
-        lines.append(f"- \\[{c['n']}\\] {_plain(', '.join(p for p in (c['source'], *place) if p))}")
+        lines.append(f"- \\[{c['n']}\\] {as_text(', '.join(p for p in (c['source'], *place) if p))}")
         if c["quote"] and c["quote"] not in record["answer"]:
-            lines += [f"  > {line}" for line in _plain(c["quote"]).split("\n")]
+            lines += [f"  > {line}" for line in as_text(c["quote"]).split("\n")]
     lines += [""] if record["citations"] else []
     if record["sql"]:
         lines += [*(f"    {line}" for line in record["sql"].splitlines()), ""]
     about = [record["mode"], record["model"] or "", "abstained" if record["abstained"] else "", _numbers("tokens", record["tokens"]),
              _numbers("ms", record["milliseconds"])]  # fmt: skip
-    lines += [f"*{_plain('; '.join(a for a in about if a))}*", ""]
-    lines += [f"- {_plain(note)}" for note in (*record["checks"], *record["notes"])]
+    lines += [f"*{as_text('; '.join(a for a in about if a))}*", ""]
+    lines += [f"- {as_text(note)}" for note in (*record["checks"], *record["notes"])]
     lines += [""] if record["checks"] or record["notes"] else []
     if record["correct"] is not None:
-        lines += [f"Expected: {_plain(' or '.join(record['expected']))} ({'right' if record['correct'] else 'wrong'})", ""]
+        lines += [f"Expected: {as_text(' or '.join(record['expected']))} ({'right' if record['correct'] else 'wrong'})", ""]
     score = {True: "right", False: "wrong", None: "unscored"}[record["correct"]]
     return "\n".join(lines) + f"\n<!-- {record['key']} {outcome} {score} -->\n\n"
 
 
 def _numbers(name: str, values: dict[str, Any]) -> str:
     return f"{name}: {', '.join(f'{k} {v:,.0f}' for k, v in values.items())}" if values else ""
-
-
-def _plain(text: str) -> str:
-    """Text that Markdown shows as it is, its line breaks kept."""
-    clean = text.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
-    lines = [_MARKUP.sub(r"\\\1", line).strip() for line in clean.split("\n")]
-    return "\n".join(re.sub(r"^([-+=]|\d+[.)](?= ))", lambda m: f"{m[0][:-1]}\\{m[0][-1]}", line) for line in lines)
 
 
 def _read_markdown(text: str) -> Iterator[Written]:

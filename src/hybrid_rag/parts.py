@@ -113,10 +113,10 @@ class Parts:
             return None
 
     def chat_note(self) -> str:
-        """Why the last call of :meth:`chat` gave None, for people."""
+        """Why the last call of :meth:`chat` gave None, for people; "" when it did not, or was not meant to."""
         if self._config.llm.provider == "none" or self._chat_problem is None:
             return ""
-        return f"Answered without a language model: {self._chat_problem.message}"
+        return self._chat_problem.message
 
     def _chat_client(self) -> OllamaChat:
         if self._chat is None:

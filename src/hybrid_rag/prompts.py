@@ -6,7 +6,7 @@ import hashlib
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -108,6 +108,13 @@ def _attribute(label: str) -> str:
 
 
 # ---------------------------------------------------------------- tokens
+
+CHARACTERS_A_TOKEN = 4  # of ordinary English, for figures that need not be cautious
+
+
+def rough_tokens(texts: Iterable[str]) -> int:
+    return sum(map(len, texts)) // CHARACTERS_A_TOKEN
+
 
 _PIECE = re.compile(r"[A-Za-z]+|\s+|.", re.DOTALL)
 _WIDE_SCRIPTS = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "CYRILLIC", "GREEK", "ARABIC", "HEBREW", "LATIN", "FULLWIDTH", "IDEOGRAPHIC")

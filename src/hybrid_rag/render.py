@@ -12,13 +12,16 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
 from hybrid_rag.records import rows_in_words
-from hybrid_rag.render_text import cell, counted, grid, joined, ranges, safe, say, short, times
+from hybrid_rag.render_text import cell, counted, file_link, grid, joined, ranges, safe, say, short, times
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
 
     from hybrid_rag.records import (
@@ -45,20 +48,25 @@ TABLE_ROWS = 15  # rows of a result shown with an answer
 # ---------------------------------------------------------------- answers
 
 
-def answer(result: Answer, console: Console) -> None:
-    """The answer, what made it, its citations or the nearest passages, the proof of a calculation, notes and times."""
+def answer(result: Answer, console: Console, *, root: Path | None = None, streamed: bool = False) -> None:
+    """The answer, what made it, its citations or the nearest passages, the proof of a calculation, notes and times.
+
+    ``root``: the folder of the documents; on a terminal sources then lead to their files. ``streamed``: the answer's
+    text stands there already.
+    """
     if result.error:
         say(console, f"Failed: {safe(result.error)}", "red")
     if result.mode == "extractive" and _only_quotes(result):
         say(console, "Quoted from your documents:", "dim")
     else:
-        say(console, joined(safe(result.answer)), "yellow" if result.abstained else "bold")
+        if not streamed:
+            say(console, joined(safe(result.answer)), "yellow" if result.abstained else "bold")
         say(console, f"({MODES[result.mode].format(model=result.model)})", "dim")
     for citation in result.citations:
-        _citation(citation, console)
+        _citation(citation, console, root)
     if result.table is not None:
         _proof(result, console)
-    if result.abstained and result.hits:
+    if result.abstained and result.hits and not result.citations:
         _nearest(result.hits, console)
     for note in (*result.notes, *result.checks):
         say(console, note, "dim italic")
@@ -82,10 +90,11 @@ def _tokens(tokens: dict[str, int]) -> str:
     return f"Tokens: {', '.join(parts)}" if parts else ""
 
 
-def _citation(citation: Citation, console: Console) -> None:
+def _citation(citation: Citation, console: Console, root: Path | None) -> None:
     place = citation.place()
     head = Text(f"[{citation.n}] ", style="cyan")
-    head.append(safe(citation.source), style="cyan underline")
+    link = file_link(root, citation.source, citation.page)
+    head.append(safe(citation.source), style=Style(color="cyan", underline=True, link=link))
     head.append(f", {safe(place)}" if place else "", style="cyan")
     if not citation.verified:
         head.append(" (not verified)", style="red")

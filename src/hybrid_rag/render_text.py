@@ -11,6 +11,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
     from rich.table import Table
 
@@ -37,6 +39,13 @@ def joined(text: str) -> str:
         broken = len(before) >= WRAPPED_FROM and before[-1] not in ".:;!?|" and " | " not in before and line[:1].isalnum()
         out += (" " if broken else "\n") + line
     return out
+
+
+def file_link(root: Path | None, source: str, page: int | None = None) -> str | None:
+    """The `file://` address of a document, with its page; None when there is no such file below ``root``."""
+    if root is None or not (path := (root / source).absolute()).is_file():
+        return None
+    return f"{path.as_uri()}#page={page}" if page else path.as_uri()
 
 
 def counted(count: int, noun: str) -> str:

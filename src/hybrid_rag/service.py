@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from hybrid_rag import query_log
-from hybrid_rag.answering import Answerer, AnswerOptions
+from hybrid_rag.answering import WITHOUT_MODEL, Answerer, AnswerOptions
 from hybrid_rag.background import Background
 from hybrid_rag.browsing import Related, Timeline, passage, recent, related, timeline, whole_tokens
 from hybrid_rag.chunking import ChunkOptions
@@ -289,8 +289,11 @@ class Service:
         if answer is None:
             answer = answerer.answer(question, filters=chosen, k=k, on_token=on_token, cancel=cancel)
             answer = tables.guard(answer)
-        if answer.mode != "table" and answer.model is None and answer.hits and (note := self.parts.chat_note()):
-            answer = replace(answer, notes=(*answer.notes, note))
+        if answer.mode == "table":
+            return replace(answer, tokens=answerer.tokens(answer.table.sources if answer.table else ()) | answer.tokens)
+        quoted = answer.mode in WITHOUT_MODEL and answer.model is None and answer.citations
+        if quoted and (problem := self.parts.chat_note()):
+            answer = replace(answer, notes=(*answer.notes, f"{WITHOUT_MODEL[answer.mode]}: {problem}"))
         return answer
 
     # ------------------------------------------------------------ log of queries

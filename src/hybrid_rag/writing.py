@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hybrid_rag import citations
 from hybrid_rag.errors import InputError
 from hybrid_rag.instructions import without_instructions
-from hybrid_rag.prompts import Passage, build, estimate_tokens, fit
+from hybrid_rag.prompts import Passage, build, fit, rough_tokens
 from hybrid_rag.records import Answer, Chunk, Citation, Hit
 from hybrid_rag.sentences import split
 
@@ -154,7 +154,7 @@ def _tokens(generation: Generation, estimate: int, kept: Sequence[Passage]) -> d
     return {
         "prompt": generation.prompt_tokens or estimate,
         "answer": generation.answer_tokens,
-        "context": sum(estimate_tokens(p.text) for p in kept),
+        "context": rough_tokens(p.text for p in kept),
     }
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from hybrid_rag.cli.common import Run, command
-from hybrid_rag.errors import ConfigError
+from hybrid_rag.cli.common import Run, command, fail
+from hybrid_rag.errors import ConfigError, HybridRagError
 from hybrid_rag.filters import Filters
+from hybrid_rag.records import Answer
+from hybrid_rag.render_text import safe
 
 
 def register(app: typer.Typer) -> None:
@@ -51,11 +54,10 @@ def ask(
 
     Example: hybrid-rag ask "How long can opened headphones be returned?"
     """
-    from hybrid_rag import render
-
+    live = LiveAnswer(run)
     with run.service() as service:
-        answer = service.ask(question, filters=filters, k=k)
-    run.show(answer, render.answer)
+        answer = service.ask(question, filters=filters, k=k, on_token=live.on_token)
+    live.show(answer)
     return 0
 
 
@@ -66,20 +68,53 @@ def chat(run: Run, filters: Filters | None = None) -> int:
 
     Example: echo "What is the return window?" | hybrid-rag chat
     """
-    from hybrid_rag import render
     from hybrid_rag.conversation import Conversation
 
+    failed = 0
     with run.service() as service:
         conversation = Conversation(service, filters=filters)
         while line := _next_line(run):
-            if line.startswith("/"):
-                run.console.print(conversation.command(line), markup=False)
-                continue
-            answer = conversation.ask(line)
-            if answer.rewritten_question:
-                run.note(f"Understood as: {answer.rewritten_question}")
-            render.answer(answer, run.console)
-    return 0
+            live = LiveAnswer(run)
+            try:
+                if line.startswith("/"):
+                    run.console.print(conversation.command(line), markup=False)
+                else:
+                    live.show(conversation.ask(line, on_token=live.on_token, on_rewritten=live.on_rewritten))
+            except HybridRagError as error:  # one question that fails does not end the conversation
+                live.end_line()
+                failed = fail(error)
+    return failed
+
+
+class LiveAnswer:
+    """An answer that is shown while it is written: on a terminal only, and only sentences that have passed the check."""
+
+    def __init__(self, run: Run) -> None:
+        self._run, self._streamed = run, ""
+        self.on_token = None if run.as_json or not run.console.is_terminal else self._piece
+
+    def _piece(self, text: str) -> None:
+        self._streamed += text
+        self._run.console.out(safe(text), end="", style="bold", highlight=False)
+        self._run.console.file.flush()
+
+    def on_rewritten(self, question: str) -> None:
+        self._run.note(f"Understood as: {safe(question)}")
+
+    def end_line(self) -> None:
+        if self._streamed:
+            self._run.console.out("")
+
+    def show(self, answer: Answer) -> None:
+        """The whole record; of its text only what does not stand there yet."""
+        from hybrid_rag import render
+
+        self.end_line()
+        complete = self._streamed == answer.answer
+        if self._streamed and not complete:
+            self._run.note("The answer as checked in whole:")
+        root = self._run.loaded.config.data.directory
+        self._run.show(answer, partial(render.answer, root=root, streamed=bool(self._streamed) and complete))
 
 
 def _next_line(run: Run) -> str:
