@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 import time
 import unicodedata
 from dataclasses import replace
@@ -299,6 +300,45 @@ def test_a_failing_embedder_leaves_keywords_and_is_named(index: Index) -> None:
     assert result.mode == "keyword"
     assert result.hits
     assert "the test says so" in result.notes[0]
+
+
+def test_what_a_failing_embedder_left_is_not_kept(index: Index) -> None:
+    model = HashEmbedder(fails=("apple",))
+    search = retriever(index, model)
+    assert search.search("apple", k=3).mode == "keyword"
+    model.fails = ()
+    assert search.search("apple", k=3).mode == "hybrid"
+
+
+def test_a_search_waits_only_so_long_for_an_embedder_on_a_server(tmp_path: Path) -> None:
+    gate = threading.Event()
+
+    class Server(HashEmbedder):
+        asked = 0
+
+        def embed_query(self, text: str):
+            self.asked += 1
+            assert gate.wait(60)
+            return super().embed_query(text)
+
+    model = Server("ollama:slow")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.md").write_text("# A\n\nan apple", encoding="utf-8")
+    index = Index(IndexOptions(tmp_path / "index"), create=True)
+    ingest(index, IngestOptions(tmp_path / "data", workers=1), embedder=lambda: model)
+    search = retriever(index, model, remote_seconds=0.05)
+    for query in ("apple", "an apple", "apple"):
+        result = search.search(query, k=1)
+        assert (result.mode, len(result.hits)) == ("keyword", 1)
+        assert "takes longer than 0.05 s" in result.notes[0]
+    assert model.asked == 1  # no queue is built up behind the one that is late
+    gate.set()
+    for _ in range(100):
+        if (result := search.search("apple", k=1)).mode == "hybrid":
+            break
+        time.sleep(0.05)
+    assert result.mode == "hybrid"
+    index.close()
 
 
 def test_another_embedder_is_not_mixed_in(index: Index) -> None:

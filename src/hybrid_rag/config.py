@@ -67,6 +67,7 @@ class Ollama(Section):
     keep_alive: str = Field("5m", description="How long the server keeps the model loaded.")
     connect_seconds: float = Field(2.0, gt=0, le=60, description="Time limit for reaching the server.")
     answer_seconds: float = Field(180.0, gt=0, le=3600, description="Time limit for an answer or a batch of embeddings.")
+    query_seconds: float = Field(5.0, gt=0, le=3600, description="How long a search waits for the vector of its query; then it goes on by keywords.")
     retries: int = Field(3, ge=0, le=10, description="Further tries, with back-off, when the server is busy (503).")
 
 

@@ -25,7 +25,8 @@ class Parts:
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._lock = threading.RLock()
+        self._lock = threading.RLock()  # of the embedders: building one may wait for a server
+        self._reranker_lock, self._chat_lock = threading.RLock(), threading.RLock()
         self._embedders: dict[str, Embedder] = {}
         self._reranker: Reranker | None = None
         self._chat: OllamaChat | None = None
@@ -87,7 +88,7 @@ class Parts:
         """The bundled cross-encoder, or None when it is switched off. Raises ModelError."""
         if self._config.retrieval.rerank == "off":
             return None
-        with self._lock:
+        with self._reranker_lock:
             if self._reranker is None:
                 from hybrid_rag.reranking import bundled_reranker
 
@@ -101,7 +102,7 @@ class Parts:
         provider = self._config.llm.provider
         if provider == "none":
             return None
-        with self._lock:
+        with self._chat_lock:
             chat = self._chat_client()
             if time.monotonic() - self._chat_checked > RECHECK_SECONDS or not self._chat_checked:
                 self._chat_problem = _problem(chat)

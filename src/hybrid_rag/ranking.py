@@ -40,6 +40,7 @@ class RetrievalOptions:
     rerank_top: int = 10
     recency_half_life_days: float | None = None
     cache_entries: int = 256
+    remote_seconds: float = 5.0  # how long a search waits for the vector of its query from a server
 
     @property
     def wants_dense(self) -> bool:
@@ -73,6 +74,7 @@ class Query:
     youth: Callable[[list[int]], list[float]] | None = None  # of each chunk's document, 1 (today) to 0; None: age is no matter
     vector: np.ndarray | None = None
     fingerprint: str = ""  # of the embedder that made ``vector``; "" when that is not known
+    failed: bool = False  # the embedder failed, or was too slow, this time
     notes: list[str] = field(default_factory=list)
     milliseconds: dict[str, float] = field(default_factory=dict)
     strengths: dict[str, float] = field(default_factory=dict)

@@ -12,6 +12,7 @@ from hybrid_rag.errors import EmbeddingError, InputError, OllamaError
 from hybrid_rag.filters import Filters, document_day
 from hybrid_rag.fusion import fuse
 from hybrid_rag.index import Index
+from hybrid_rag.patience import Patience, TooLate
 from hybrid_rag.ranking import Candidate, Query, RetrievalOptions, rank
 from hybrid_rag.records import Chunk, Hit, Kind, SearchMode, SearchResult
 from hybrid_rag.search_cache import Recent
@@ -29,6 +30,7 @@ LONGEST_QUERY = 10_000  # characters; more is no query
 MOST_RESULTS = 1000
 QUERY_VECTORS = 512  # query vectors kept
 FILTERS_KEPT = 16  # sets of documents that passed a filter
+REMOTE = ("ollama:",)  # embedders that answer over the network and may keep a search waiting
 SPARE = 10  # candidates read from the catalog beyond those wanted, for ids that are not there any more
 
 
@@ -59,6 +61,7 @@ class Retriever:
         self._vectors: Recent[np.ndarray] = Recent(QUERY_VECTORS)
         self._passing: Recent[_Passing] = Recent(FILTERS_KEPT)
         self._shares: Recent[float] = Recent(1)
+        self._patience = Patience(options.remote_seconds)
 
     # ------------------------------------------------------------ search
 
@@ -86,8 +89,8 @@ class Retriever:
         key = (query, k, filters, mode, rerank, explain, today)
         if vector is None and (held := self._results.get(key, state=state)):
             return replace(held, cached=True, milliseconds={"search": (time.perf_counter() - started) * 1000})
-        result = self._search(query, k, filters, mode, rerank, vector, explain, state)
-        if vector is None:
+        result, lasting = self._search(query, k, filters, mode, rerank, vector, explain, state)
+        if vector is None and lasting:
             self._results.put(key, result, state=state)
         return result
 
@@ -101,7 +104,8 @@ class Retriever:
         vector: np.ndarray | None,
         explain: bool,
         state: Hashable,
-    ) -> SearchResult:
+    ) -> tuple[SearchResult, bool]:
+        """The result, and whether the same search would give it again: not when the embedder failed this time."""
         started = time.perf_counter()
         passing = self._passing_filters(filters, state)
         numbers = lambda kind: self._allowed_numbers(passing, kind)  # noqa: E731
@@ -124,9 +128,9 @@ class Retriever:
         if not hits:
             query.notes.append(_why_nothing(query))
         query.took("search", started)
-        return SearchResult(
-            text, query.mode, hits, self._vector_share(state), bool(reranked), False, query.milliseconds, tuple(query.notes)
-        )
+        share = self._vector_share(state)
+        result = SearchResult(text, query.mode, hits, share, bool(reranked), False, query.milliseconds, tuple(query.notes))
+        return result, not query.failed
 
     def _vector_share(self, state: Hashable) -> float:
         share = self._shares.get("share", state=state)
@@ -151,18 +155,30 @@ class Retriever:
             query.notes.append("No vectors yet: found by keywords.")
             return None
         started = time.perf_counter()
+        remote = (self.index.embedder_name or "").startswith(REMOTE)
         try:
-            model = self._embedder()
-            if model is None or model.fingerprint != self.index.fingerprint:
-                query.notes.append(f"Found by keywords: the index's vectors are of {self.index.embedder_name}, which is not configured.")
-                return None
-            vector = self._query_vector(model, query.text)
+            found = self._patience.call(lambda: self._vector(query.text)) if remote else self._vector(query.text)
         except (OllamaError, EmbeddingError) as error:
+            query.failed = True
             query.notes.append(f"Found by keywords: {error.message}")
             return None
+        except TooLate:
+            query.failed = True
+            query.notes.append(f"Found by keywords: the embedder's server takes longer than {self._patience.seconds:g} s.")
+            return None
+        if found is None:
+            query.notes.append(f"Found by keywords: the index's vectors are of {self.index.embedder_name}, which is not configured.")
+            return None
         query.took("embed", started)
-        query.fingerprint = model.fingerprint
+        query.fingerprint, vector = found
         return vector
+
+    def _vector(self, text: str) -> tuple[str, np.ndarray] | None:
+        """Fingerprint and the query's vector; None when the configured embedder is not the index's."""
+        model = self._embedder()
+        if model is None or model.fingerprint != self.index.fingerprint:
+            return None
+        return model.fingerprint, self._query_vector(model, text)
 
     def _query_vector(self, model: Embedder, text: str) -> np.ndarray:
         vector = self._vectors.get(text, state=model.fingerprint)

@@ -121,7 +121,7 @@ class Service:
             vector_search_k=r.vector_search_k, keyword_search_k=r.keyword_search_k, csv_weight=r.csv_weight, text_weight=r.text_weight,
             fusion=r.fusion, rrf_k=r.rrf_k, dense_weight=r.dense_weight, candidates=r.candidates,
             separate=self.config.document_processing.use_separate_retrievers, rerank_top=r.rerank_top,
-            recency_half_life_days=r.recency_half_life_days, cache_entries=r.cache_entries,
+            recency_half_life_days=r.recency_half_life_days, cache_entries=r.cache_entries, remote_seconds=self.config.ollama.query_seconds,
         )  # fmt: skip
 
     def _answer_options(self) -> AnswerOptions:
