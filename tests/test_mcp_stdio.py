@@ -65,6 +65,7 @@ class Wire:
         self.process = process
         self.lines: list[bytes] = []
         self._messages: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._answers: dict[Any, dict[str, Any]] = {}
         self._next = 0
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -89,11 +90,12 @@ class Wire:
         return self._next
 
     def answer(self, number: int, seconds: float = 120) -> dict[str, Any]:
-        """The answer to a request; other messages are passed over."""
-        while True:
+        """The answer to a request; other answers are kept, notifications passed over."""
+        while number not in self._answers:
             message = self._messages.get(timeout=seconds)
-            if message.get("id") == number:
-                return message
+            if "method" not in message:
+                self._answers[message["id"]] = message
+        return self._answers.pop(number)
 
     def ask(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
         return self.answer(self.send(method, params))
@@ -167,6 +169,7 @@ def test_every_line_is_json_rpc_whatever_is_printed(config: Path) -> None:
                 assert wire.call("search_documents", query="\ud83d kangaroos".encode("utf-8", "replace").decode())["content"]
         done = wire.answer(update)["result"]
         assert not done.get("isError"), done
+        assert {f["source"] for f in done["structuredContent"]["report"]["files"] if f["status"] == "not read"} == {"cut.pdf", "broken.docx"}
         assert wire.call("search_documents", query="noise")["structuredContent"]["hits"][0]["source"] == "x.noise"
         wire.check()
         assert any(b"notifications/progress" in line for line in wire.lines)

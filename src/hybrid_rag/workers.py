@@ -190,7 +190,7 @@ class _Worker:
                     pipe.close()  # type: ignore[union-attr]
 
     def _launch(self) -> None:
-        environment = {**os.environ, "PYTHONUTF8": "1", "OMP_NUM_THREADS": "1"}
+        environment = {**os.environ, "PYTHONUTF8": "1", "PYTHONIOENCODING": "utf-8:backslashreplace", "OMP_NUM_THREADS": "1"}
         paths = [str(Path(__file__).parents[1]), *[p for p in sys.path if p]]
         environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
         self._stderr = tempfile.TemporaryFile()
