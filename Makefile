@@ -23,6 +23,7 @@ $(VENV)/ready: $(VENV)/created pyproject.toml constraints.txt
 
 $(VENV)/ready-test: $(VENV)/ready
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[test]'
+	-@$(BIN)/python scripts/fetch_test_model.py  # without it the tests with a real language model are skipped
 	@touch $@
 
 setup: $(VENV)/ready  ## Create the virtual environment and install the pinned packages.

@@ -16,7 +16,7 @@ NOBODY = "http://127.0.0.1:9"
 
 
 def chat(url: str, **options) -> OllamaChat:
-    return OllamaChat(**{"base_url": url, "model": "llama3.1:latest", "connect_seconds": 1, "answer_seconds": 5, **options})
+    return OllamaChat(**{"base_url": url, "model": "llama3.1:latest", "connect_seconds": 1, "answer_seconds": 60, **options})
 
 
 @pytest.fixture(autouse=True)

@@ -121,11 +121,12 @@ class OllamaChat:
         on_token: Callable[[str], None] | None,
         cancel: Callable[[], bool] | None,
     ) -> Generation:
-        started = time.perf_counter()
+        model = self.chat_model(**({"format": schema} if schema else {}))
+        started = time.perf_counter()  # loading LangChain is no part of the server's time
         parts: list[str] = []
         info: dict[str, Any] = {}
         try:
-            with closing(self._pieces(messages, schema, cancel)) as pieces:
+            with closing(_pieces(model, list(messages), cancel)) as pieces:
                 for piece in pieces:
                     if text := str(piece.text):
                         parts.append(text)
@@ -144,10 +145,6 @@ class OllamaChat:
         text = _THOUGHT.sub("", "".join(parts))
         return Generation(text, int(info.get("prompt_eval_count") or 0), int(info.get("eval_count") or 0), spent, str(info["done_reason"]))
 
-    def _pieces(self, messages: Sequence[Message], schema: dict[str, Any] | None, cancel: Callable[[], bool] | None) -> Iterator[Any]:
-        model = self.chat_model(**({"format": schema} if schema else {}))
-        return model.stream(list(messages)) if cancel is None else _stoppable(model, list(messages), cancel)
-
     def _translated(self, error: Exception) -> OllamaError:
         status = getattr(error, "status_code", None)
         if status is not None:
@@ -162,6 +159,10 @@ class OllamaChat:
 
 def _cancelled() -> Cancelled:
     return Cancelled("The answer was stopped.", "Ask again.")
+
+
+def _pieces(model: ChatOllama, messages: list[Message], cancel: Callable[[], bool] | None) -> Iterator[Any]:
+    return model.stream(messages) if cancel is None else _stoppable(model, messages, cancel)
 
 
 def _stoppable(model: ChatOllama, messages: list[Message], cancel: Callable[[], bool]) -> Iterator[Any]:

@@ -27,13 +27,14 @@ DETAILS = {
 
 @dataclass
 class FakeOllama:
-    """The scripted state of a server. ``reply`` gives the model's text for a request body, whole or in pieces.
+    """The scripted state of a server. ``reply`` gives the model's text for a request body, whole or in pieces; a dict among
+    the pieces holds the fields of the last line (counts, ``done_reason``), for a real model behind this server.
 
     Every fault is off by default. Sizes are in characters where the real server counts tokens.
     """
 
     models: dict[str, str] = field(default_factory=lambda: {"llama3.1:latest": "sha256:aa", "nomic-embed-text:latest": "sha256:bb"})
-    reply: Callable[[dict[str, Any]], str | Iterable[str]] = lambda body: "I don't know."
+    reply: Callable[[dict[str, Any]], str | Iterable[str | dict[str, Any]]] = lambda body: "I don't know."
     dimensions: int = 16
     context: int = 2048  # characters that an embedding input may have
     busy: int = 0  # so many answers with 503 first
@@ -146,8 +147,10 @@ class _Handler(BaseHTTPRequestHandler):
         elif "embed" in body["model"]:
             self._json(400, {"error": f'"{body["model"]}" does not support chat'})
         elif body.get("stream") is False:
-            text = "".join(_pieces(state.reply(body)))
-            self._json(200, {**self._part(body, text), **self._end(body, [text])})
+            pieces = list(_pieces(state.reply(body)))
+            texts = [piece for piece in pieces if isinstance(piece, str)]
+            own = {key: value for piece in pieces if isinstance(piece, dict) for key, value in piece.items()}
+            self._json(200, {**self._part(body, "".join(texts)), **self._end(body, texts), **own})
         else:
             self._stream(body)
 
@@ -163,7 +166,11 @@ class _Handler(BaseHTTPRequestHandler):
             return
         limit = int((body.get("options") or {}).get("num_predict") or -1)
         sent: list[str] = []
+        own: dict[str, Any] = {}
         for piece in _pieces(state.reply(body)):
+            if isinstance(piece, dict):
+                own |= piece
+                continue
             if sent and state.error_line:
                 self._line({"error": state.error_line})
                 break
@@ -179,7 +186,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._line(self._part(body, piece))
             sent.append(piece)
         else:
-            self._line(self._end(body, sent))
+            self._line({**self._end(body, sent), **own})
         self.wfile.write(b"0\r\n\r\n")
 
     def _part(self, body: dict[str, Any], content: str) -> dict[str, Any]:
@@ -209,7 +216,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = self.close_connection or self.state.cut
 
 
-def _pieces(reply: str | Iterable[str]) -> Iterable[str]:
+def _pieces(reply: str | Iterable[str | dict[str, Any]]) -> Iterable[str | dict[str, Any]]:
     """A text as a model gives it: word by word."""
     return re.findall(r"\s*\S+|\s+$", reply) if isinstance(reply, str) else reply
 
