@@ -48,5 +48,9 @@ format: $(VENV)/ready-test  ## Format the code.
 	$(BIN)/ruff check --fix src tests scripts benchmarks
 	$(BIN)/ruff format --line-length 140 src tests scripts benchmarks
 
+bench: $(VENV)/ready-test  ## Measure everything, beside other systems, and write docs/benchmarks.md (25 minutes).
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[bench]'
+	$(BIN)/python benchmarks/run.py
+
 clean:  ## Remove the virtual environment and the sample index.
 	rm -rf $(VENV) chroma_db build dist

@@ -1,0 +1,136 @@
+"""Run every benchmark and write docs/benchmarks.md: `make bench`.
+
+    python benchmarks/run.py [--quick] [--minutes 25] [--only NAME ...] [--data DIR] [--json FILE] [--page FILE]
+
+Each is a script of its own with the options --quick, --json and --data; its tables go into the page. One that is not there, fails,
+or takes longer than its share is named with its reason. What is left of the time goes to the comparison with other systems.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from machine import describe, load
+
+HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "benchmarks.md"
+CHART = HERE.parent / "docs" / "images" / "growth.png"
+SUBJECTS = ("readers", "store", "retrieval", "latency", "embedding", "answers", "tables")
+PEERS = "peers"
+SHARE_SECONDS = 240.0
+PACKAGES = ("chromadb", "tantivy", "duckdb", "onnxruntime", "pypdfium2", "lxml", "numpy")
+INTRODUCTION = """# Benchmarks
+
+Written by `make bench`; do not edit. Measured on {machine}, at {load:.1f} processes a core; {packages}.
+
+Times depend on the machine and on what else it does: trust the ratios, which come from the same run. `python benchmarks/NAME.py` runs one
+subject, [evaluation.md](evaluation.md) says how quality is measured, and `hybrid-rag eval` measures your own folder.
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one script printed and measured, how long it took, and why it gave nothing ("" when it did)."""
+
+    name: str
+    text: str
+    figures: Any
+    seconds: float
+    cpu: float
+    why: str = ""
+
+
+def run(name: str, arguments: Sequence[str], seconds: float) -> Outcome:
+    script = HERE / f"{name}.py"
+    if not script.exists():
+        return Outcome(name, "", None, 0.0, 0.0, f"there is no {script.relative_to(HERE.parent)}")
+    print(f"{name} …", file=sys.stderr, flush=True)
+    begin, before = time.monotonic(), _cpu()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "figures.json"
+        line = [sys.executable, str(script), "--json", str(file), *arguments]
+        try:
+            done = subprocess.run(line, stdout=subprocess.PIPE, encoding="utf-8", timeout=max(seconds, 1.0), check=False)
+            why = "" if done.returncode == 0 else f"it ended with exit code {done.returncode}"
+            text = done.stdout
+        except subprocess.TimeoutExpired:
+            why, text = f"it took longer than its {seconds:.0f} s", ""
+        figures = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+    return Outcome(name, text, figures, time.monotonic() - begin, _cpu() - before, why)
+
+
+def _cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def page(outcomes: Sequence[Outcome], chart: bool, started_load: float) -> str:
+    packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    parts = [INTRODUCTION.format(machine=describe(), load=started_load, packages=packages)]
+    for outcome in outcomes:
+        if outcome.why:
+            parts.append(f"## {outcome.name.capitalize()}\n\nNot run: {outcome.why}.\n")
+        if outcome.text.strip():
+            parts.append(_tables(outcome.text))
+        if outcome.name == PEERS and chart:
+            parts.append(f"![Growth of every system with the number of chunks](images/{CHART.name})\n")
+    rows = [f"| `benchmarks/{o.name}.py` | {o.seconds:.0f} | {o.cpu:.0f} |" for o in outcomes if not o.why or o.seconds]
+    total = f"| all | {sum(o.seconds for o in outcomes):.0f} | {sum(o.cpu for o in outcomes):.0f} |"
+    parts.append("## Time taken\n\n| script | seconds | CPU seconds |\n|---|---:|---:|\n" + "\n".join([*rows, total]) + "\n")
+    return "\n".join(parts)
+
+
+def _tables(text: str) -> str:
+    """What a script prints from its first heading on; before it stands the line on the machine."""
+    lines = text.splitlines()
+    first = next((n for n, line in enumerate(lines) if line.startswith("#")), 0)
+    return "\n".join(lines[first:]).strip() + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small sizes everywhere; no page unless --page names one")
+    parser.add_argument("--minutes", type=float, default=25.0, help="for all; a script that needs longer is stopped and named")
+    parser.add_argument("--only", nargs="*", default=[*SUBJECTS, PEERS])
+    parser.add_argument("--data", type=Path, help="the public question sets; unset: ../shared/eval beside the project")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--page", type=Path)
+    a = parser.parse_args()
+    shown = a.page or (None if a.quick or set(a.only) != {*SUBJECTS, PEERS} else PAGE)
+    end = time.monotonic() + 60 * a.minutes
+    common = [*(["--quick"] if a.quick else []), *(["--data", str(a.data)] if a.data else [])]
+    busy, outcomes = load() / (os.cpu_count() or 1), []
+    for name in a.only:
+        left = end - time.monotonic()
+        if name == PEERS:
+            chart = [] if a.quick or not shown else ["--chart", str(CHART)]
+            outcomes.append(run(name, [*common, *chart, "--minutes", f"{max(left - 30, 60) / 60:.1f}"], max(left, 60)))
+        else:
+            outcomes.append(run(name, common, min(SHARE_SECONDS, left)))
+    text = page(outcomes, CHART.exists(), busy)
+    if shown:
+        shown.parent.mkdir(parents=True, exist_ok=True)
+        shown.write_text(text, encoding="utf-8", newline="\n")
+        print(f"written: {shown}", file=sys.stderr)
+    else:
+        print(text)
+    if a.json:
+        figures = {o.name: {"figures": o.figures, "seconds": o.seconds, "cpu_seconds": o.cpu, "why": o.why} for o in outcomes}
+        a.json.write_text(json.dumps({"machine": describe(), "benchmarks": figures}, indent=1), encoding="utf-8")
+    return 1 if any(o.why for o in outcomes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
