@@ -100,7 +100,7 @@ def over_stdio(
 def over_http(url: str, token: str = "", mode: str = "legacy") -> Iterator[Talk]:
     import httpx2
 
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    headers = {"Authorization": f"Bearer {token}".encode()} if token else {}
     transport = streamable_http_client(url, http_client=httpx2.AsyncClient(headers=headers, timeout=60))
     with connected(Client(transport, mode=mode)) as talk:
         yield talk

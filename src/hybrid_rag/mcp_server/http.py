@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 PATH = "/mcp"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+BACKLOG = 128
 CLOSE_SECONDS = 3  # for open streams when the server ends
 Scope = dict[str, Any]
 log = logging.getLogger(__name__)
@@ -74,6 +75,7 @@ def _listen(host: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
+        listener.listen(BACKLOG)  # whoever comes before the server runs waits in the queue
     except OSError as error:
         listener.close()
         raise HybridRagError(
