@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+INSPECTOR := 2.12.0
 export PYTHONUTF8 = 1
 
 .PHONY: demo test test-long lint format bench setup setup-test clean
@@ -28,16 +29,23 @@ $(VENV)/ready-test: $(VENV)/ready
 
 setup: $(VENV)/ready  ## Create the virtual environment and install the pinned packages.
 
-setup-test: $(VENV)/ready-test  ## The same, with what the tests need.
+setup-test: $(VENV)/ready-test $(VENV)/ready-inspector-$(INSPECTOR)  ## The same, with what the tests need.
+
+$(VENV)/ready-inspector-$(INSPECTOR): $(VENV)/created
+	@if command -v npm >/dev/null 2>&1; then \
+	  npm install --prefix $(VENV)/inspector --no-audit --no-fund --no-package-lock --ignore-scripts --loglevel=error \
+	    @modelcontextprotocol/inspector@$(INSPECTOR) >/dev/null && touch $@ \
+	    || echo "The MCP Inspector could not be installed: its tests are skipped." >&2; \
+	else echo "npm is not there: the tests with the MCP Inspector are skipped." >&2; fi
 
 demo: $(VENV)/ready  ## Index data/ and answer questions with citations.
 	@$(BIN)/python scripts/run_demo.py $(QUESTIONS)
 
-test: $(VENV)/ready-test  ## Lint and run the test suite.
+test: $(VENV)/ready-test $(VENV)/ready-inspector-$(INSPECTOR)  ## Lint and run the test suite.
 	$(BIN)/ruff check src tests scripts benchmarks
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow"
 
-test-long: $(VENV)/ready-test  ## Everything, with the long crash, freshness and load tests.
+test-long: $(VENV)/ready-test $(VENV)/ready-inspector-$(INSPECTOR)  ## Everything, with the long crash, freshness and load tests.
 	$(BIN)/python -m pytest -n 2 --dist loadscope
 
 lint: $(VENV)/ready-test  ## Check the style.
