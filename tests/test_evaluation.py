@@ -16,10 +16,11 @@ from hybrid_rag.errors import InputError
 from hybrid_rag.evaluation import parse_floor, units
 from hybrid_rag.evaluation_answers import judge, summarise
 from hybrid_rag.evaluation_proposals import as_yaml, propose
-from hybrid_rag.evaluation_questions import EvalQuestion, Place, read_set
+from hybrid_rag.evaluation_questions import EvalQuestion, Place, corpus_files, read_set
 from hybrid_rag.evaluation_runs import run_evaluation, variants
 from hybrid_rag.records import Answer, Chunk, Citation, Hit, TableResult
 from hybrid_rag.service import open_service
+from tests.support.ollama import FakeOllama, running
 
 QUESTIONS = """
 - {id: a, type: text, question: "How many days may opened shoes be returned?", source: returns.md, heading: Opened goods, answer: 14 days}
@@ -182,7 +183,7 @@ def _corpus(folder: Path) -> Path:
 def test_a_folder_with_corpus_queries_and_judgements(tmp_path: Path, place: Path) -> None:
     chosen = read_set(_corpus(tmp_path / "set"))
     assert [(q.id, q.places, q.answers, q.unanswerable) for q in chosen.questions] == [
-        ("q1", (Place("record-000000.md", gain=2.0),), (), False),
+        ("q1", (Place("x-1.md", gain=2.0),), (), False),
         ("q2", (Place("d2.md"),), ("rails of steel",), False),
         ("q3", (), (), True),
     ]
@@ -192,6 +193,17 @@ def test_a_folder_with_corpus_queries_and_judgements(tmp_path: Path, place: Path
     assert result.answers[""].scores["exact_match"].n == 1
     with open_service(place / "config.yaml") as service:
         assert "d2.md" not in [d.source for d in service.documents()]
+
+
+def test_records_get_file_names_of_their_own(tmp_path: Path) -> None:
+    ids = ["https://a.b/c#d", "a.b-c-d", "A.B/c-d", "../../etc/passwd", ".hidden", "日本", "x" * 300, "x" * 301]
+    (tmp_path / "corpus.jsonl").write_text("".join(json.dumps({"id": i, "text": i}) + "\n" for i in ids), encoding="utf-8")
+    names = corpus_files(tmp_path / "corpus.jsonl")
+    assert list(names) == ids
+    assert len({n.casefold() for n in names.values()}) == len(ids)
+    assert names["https://a.b/c#d"] == "a.b-c-d.md"
+    assert names["../../etc/passwd"] == "etc-passwd.md"
+    assert all("/" not in n and not n.startswith(".") and len(n) < 120 for n in names.values())
 
 
 def test_a_folder_without_its_parts_is_said(tmp_path: Path) -> None:
@@ -285,3 +297,19 @@ def test_proposed_questions_can_be_measured_at_once(place: Path, tmp_path: Path)
                     assert question.answers[0] in f"{held.text} {held.records}"
         assert as_yaml(propose(service, 8, seed=1)) != as_yaml(propose(service, 8, seed=2))
         assert len(propose(service, 3)) == 3
+
+
+def test_a_language_model_proposes_questions_whose_answers_stand_in_the_passage(place: Path) -> None:
+    written = iter([
+        '{"question": "How long may opened shoes be returned?", "answer": "14 days"}',
+        '{"question": "How long may shoes be returned on the moon?", "answer": "99 years"}',
+        "no JSON at all",
+    ])  # fmt: skip
+    with running(FakeOllama(reply=lambda body: next(written))) as server:
+        settings = ["llm.provider=ollama", f"ollama.base_url={server.url}"]
+        with open_service(place / "config.yaml", settings=settings) as service:
+            entries = [e for e in propose(service, 12) if e["type"] == "text"]
+    assert len(entries) == 3
+    assert [e["question"] for e in entries if e["answer"] == "14 days"] == ["How long may opened shoes be returned?"]
+    assert "99 years" not in [e["answer"] for e in entries]
+    assert sum(e["question"].startswith("What does “") for e in entries) == 2

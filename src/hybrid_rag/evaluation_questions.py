@@ -17,7 +17,8 @@ from hybrid_rag.records import Rows
 
 SEPARATOR = "|"  # between several values in one cell of a CSV
 UNANSWERABLE = "unanswerable"
-_FILE_NAME = re.compile(r"\w[\w.-]{0,99}", re.ASCII)
+LONGEST_NAME = 100  # characters of a file made for a record
+_NO_FILE_NAME = re.compile(r"[^\w.-]+", re.ASCII)
 _FORM = "Each entry needs `question`, and `source`, `answer` or `type: unanswerable`; docs/evaluation.md shows the forms."
 
 
@@ -217,11 +218,15 @@ def _judgements(path: Path) -> Iterator[tuple[str, str, float]]:
 
 
 def corpus_files(corpus: Path) -> dict[str, str]:
-    """The file name for each id of a ``corpus.jsonl``: the id itself where it can be one, else its number."""
+    """A file name for each id of a ``corpus.jsonl``: the id as far as it can be one, with its number where two would be the same."""
     names: dict[str, str] = {}
+    taken: set[str] = set()
     for number, row in enumerate(_jsonl(corpus)):
-        name = _id(row)
-        names[name] = f"{name}.md" if _FILE_NAME.fullmatch(name) else f"record-{number:06}.md"
+        name = _NO_FILE_NAME.sub("-", _id(row).rpartition("://")[2]).strip("-.")[:LONGEST_NAME] or "record"
+        if name.casefold() in taken:
+            name = f"{name}-{number:06}"
+        taken.add(name.casefold())
+        names[_id(row)] = f"{name}.md"
     return names
 
 

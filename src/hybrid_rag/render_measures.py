@@ -132,12 +132,17 @@ def _misses(result: Evaluation, console: Console, most: int) -> None:
             wanted = " | ".join(one.gold) or ("no answer" if not one.wanted else "")
             say(
                 console,
-                short(f"wanted: {'; '.join(part for part in (wanted, ', '.join(one.wanted)) if part)}", 2 * LONGEST),
+                short(f"wanted: {'; '.join(part for part in (', '.join(one.wanted), wanted) if part)}", 2 * LONGEST),
                 "dim",
                 indent=4,
             )
             said = "nothing" if one.abstained else " ".join(one.answer.split())
-            say(console, short(f"said: {said}" + (f" ({'; '.join(one.cited)})" if one.cited and not one.abstained else ""), 2 * LONGEST), "dim", indent=4)
+            say(
+                console,
+                short(f"said: {said}" + (f" ({'; '.join(one.cited)})" if one.cited and not one.abstained else ""), 2 * LONGEST),
+                "dim",
+                indent=4,
+            )
 
 
 def _miss(miss: Miss, console: Console) -> None:
