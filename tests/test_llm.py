@@ -53,6 +53,18 @@ def test_the_budget_leaves_room_for_the_answer() -> None:
     assert chat(NOBODY, num_ctx=4096, max_answer_tokens=400).budget <= 4096 - 400
 
 
+@pytest.mark.parametrize(("own", "sent"), [(2048, 2048), (131072, 4096), (None, 4096)])
+def test_a_model_with_a_short_context_gets_no_longer_prompt(own: int | None, sent: int) -> None:
+    with running(FakeOllama(context_length=own)) as server:
+        client = chat(server.url, num_ctx=4096, max_answer_tokens=400)
+        client.check()
+        client.check()
+        client.generate(HELLO)
+        assert server.bodies("/api/chat")[0]["options"]["num_ctx"] == sent
+        assert len(server.bodies("/api/show")) == 1
+    assert client.budget <= sent - 400
+
+
 def test_what_a_model_thinks_aloud_is_no_part_of_its_answer() -> None:
     with running(FakeOllama(reply=lambda body: "<think>\nHm, 40?\n</think>\n\nIt is 38.")) as server:
         assert chat(server.url).generate(HELLO).text == "It is 38."
@@ -100,7 +112,7 @@ def test_an_answer_that_is_cut_off_says_so() -> None:
     ids=["missing", "busy", "cut", "error line", "only load", "status 400", "memory", "silent", "endless"],
 )
 def test_each_fault_has_its_own_message(state: FakeOllama, error: type[OllamaError], words: str, remedy: str) -> None:
-    limit = 0.4 if "longer" in words else 5
+    limit = 0.4 if "longer" in words else 60
     with running(state) as server, pytest.raises(error) as caught:
         chat(server.url, answer_seconds=limit).generate(HELLO)
     assert words in caught.value.message

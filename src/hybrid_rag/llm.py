@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from langchain_ollama import ChatOllama
 
 Message = tuple[str, str]  # role ("system", "human", "ai") and text
+_log = logging.getLogger(__name__)
 CANCEL_SECONDS = 0.1  # between two looks at whether the asker still wants the answer
 _THOUGHT = re.compile(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>\s*|\Z)", re.IGNORECASE | re.DOTALL)
 
@@ -53,13 +55,21 @@ class OllamaChat:
         max_answer_tokens: int = 400,
     ) -> None:
         self.base_url, self.model, self.num_ctx, self.max_answer_tokens = base_url, model, num_ctx, max_answer_tokens
+        self._asked_for_context = False
         self._options = {"temperature": temperature, "seed": seed, "keep_alive": keep_alive}
         self._connect_seconds, self._answer_seconds, self._retries = connect_seconds, answer_seconds, retries
         self._server = OllamaServer(base_url, connect_seconds=connect_seconds, answer_seconds=answer_seconds, retries=retries)
 
     def check(self) -> None:
-        """Raises OllamaUnreachableError or OllamaModelMissingError."""
+        """Is the model there, and how much does it take? ``num_ctx`` becomes the model's own context where that is smaller:
+        the server would cut a longer prompt without a word. Raises OllamaUnreachableError or OllamaModelMissingError."""
         self._server.digest(self.model)
+        if not self._asked_for_context:
+            try:
+                self.num_ctx = min(self.num_ctx, self._server.context_length(self.model) or self.num_ctx)
+            except OllamaProtocolError as error:  # a server that does not know the request; the configured length then holds
+                _log.info("the context length of %s is not known: %s", self.model, error.message)
+            self._asked_for_context = True
 
     def available(self) -> bool:
         try:

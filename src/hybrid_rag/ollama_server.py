@@ -42,6 +42,12 @@ class OllamaServer:
                 return models[name]
         raise missing(model, self.base_url)
 
+    def context_length(self, model: str) -> int | None:
+        """Tokens that a model can take at all, whatever ``num_ctx`` says; None when the server does not tell. Raises OllamaError."""
+        about = self._send("POST", "/api/show", {"model": model}, seconds=max(self.connect_seconds, 5.0)).get("model_info")
+        found = [value for key, value in about.items() if key.endswith(".context_length")] if isinstance(about, dict) else []
+        return int(found[0]) if found and isinstance(found[0], int) else None
+
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """One request, retried with back-off while the server is busy. Raises OllamaError."""
         for attempt in range(self.retries + 1):

@@ -37,6 +37,7 @@ class FakeOllama:
     reply: Callable[[dict[str, Any]], str | Iterable[str | dict[str, Any]]] = lambda body: "I don't know."
     dimensions: int = 16
     context: int = 2048  # characters that an embedding input may have
+    context_length: int | None = None  # of the model, as /api/show tells it
     busy: int = 0  # so many answers with 503 first
     cut: bool = False  # end the body in mid-stream
     error_line: str = ""  # an error inside the 200 stream
@@ -113,9 +114,10 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.state.known(body["model"]):
             self._json(404, {"error": f"model '{body['model']}' not found"})
         else:
+            info = {"general.architecture": "llama"} | ({"llama.context_length": self.state.context_length} if self.state.context_length else {})
             self._json(
                 200,
-                {"modelfile": "", "parameters": "", "template": "", "details": DETAILS, "model_info": {}, "capabilities": ["completion"]},
+                {"modelfile": "", "parameters": "", "template": "", "details": DETAILS, "model_info": info, "capabilities": ["completion"]},
             )
 
     def _embed(self, body: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
 
 from hybrid_rag import citations
+from hybrid_rag.instructions import without_instructions
 from hybrid_rag.prompts import DONT_KNOW, Passage, build
 
 SENTENCES = 3
@@ -20,7 +21,8 @@ def answer_chain(retriever: BaseRetriever, model: BaseChatModel, *, sentences: i
     """question -> {"question", "documents", "answer", "cited", "notes"}.
 
     ``answer`` holds only sentences whose numbers, names and dates stand in a cited document; ``cited`` are those
-    documents by their number. When nothing was found the model is not asked.
+    documents by their number. Sentences of documents that speak to the model support nothing. When nothing was found the
+    model is not asked.
     """
     prompt = RunnableLambda(lambda x: stuff_prompt(x["question"], x["documents"], sentences=sentences))
     write = RunnableLambda(lambda x: (prompt | model).invoke(x).text if x["documents"] else DONT_KNOW)
@@ -39,7 +41,8 @@ def stuff_prompt(question: str, documents: list[Document], *, sentences: int = S
 
 def _checked(state: dict[str, Any]) -> dict[str, Any]:
     documents: list[Document] = state["documents"]
-    result = citations.check(state["written"], [(n, d.page_content) for n, d in enumerate(documents, start=1)])
+    evidence = [(n, f"{d.metadata.get('source', '')}\n{without_instructions(d.page_content)[0]}") for n, d in enumerate(documents, start=1)]
+    result = citations.check(state["written"], evidence)
     cited = {n: documents[n - 1] for _, numbers in result.sentences for n in numbers}
     return {
         "question": state["question"],
