@@ -13,7 +13,7 @@ from hybrid_rag.loading import Limits
 from hybrid_rag.loading.scan import scan
 from hybrid_rag.workers import ChunkBatch, Failed, Finished, ReadOptions, read_all
 
-LOADERS = '''
+LOADERS = """
 import os, time
 class Base:
     def __init__(self, path): self.path = path
@@ -32,7 +32,7 @@ class Chatty(Base):
         print("noise on stdout")
         class D: page_content = "said"; metadata = {"page": 0}
         yield D
-'''
+"""
 
 
 @pytest.fixture
@@ -48,7 +48,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(root: Path, workers: int = 2, seconds: float = 30, memory: int = 1 << 30, **loaders: str) -> dict[str, str]:
-    options = ReadOptions(limits=Limits(max_seconds=seconds, max_memory_bytes=memory), loaders={f".{k}": f"odd_loaders:{v}" for k, v in loaders.items()})
+    options = ReadOptions(
+        limits=Limits(max_seconds=seconds, max_memory_bytes=memory), loaders={f".{k}": f"odd_loaders:{v}" for k, v in loaders.items()}
+    )
     out = {}
     for event in read_all(scan(root, loaders=options.loaders).files, options, workers=workers):
         if isinstance(event, Finished):
@@ -137,3 +139,27 @@ def test_no_process_is_left_behind(folder: Path) -> None:
     while threading.active_count() > threads and time.monotonic() < deadline:
         time.sleep(0.05)
     assert threading.active_count() <= threads
+
+
+def test_a_wide_table_stays_within_memory(folder: Path, tmp_path: Path) -> None:
+    rows = [",".join(f"{row}.{column % 10}" for column in range(400)) for row in range(1, 25)]
+    (folder / "wide.csv").write_text("\n".join([",".join(f"c{i}" for i in range(400)), *rows]), encoding="utf-8")
+    options = ReadOptions(limits=Limits(max_memory_bytes=500 << 20), tables_directory=tmp_path)
+    (event,) = [e for e in read_all(scan(folder, below=[folder / "wide.csv"]).files, options) if not isinstance(e, ChunkBatch)]
+    assert isinstance(event, Finished), event
+    assert event.card is not None
+    assert len(event.card.columns) == 400
+
+
+def test_a_table_that_cannot_be_made_keeps_its_text(folder: Path, tmp_path: Path) -> None:
+    (folder / "t.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    (tmp_path / "lib" / "sitecustomize.py").write_text(
+        "import hybrid_rag.tables as t\nfrom hybrid_rag.errors import TableError\n"
+        "def build(*a, **k): raise TableError('The disk is full.')\nt.build = build\n",
+        encoding="utf-8",
+    )
+    options = ReadOptions(tables_directory=tmp_path)
+    events = list(read_all(scan(folder, below=[folder / "t.csv"]).files, options))
+    assert next(c.text for e in events if isinstance(e, ChunkBatch) for c in e.chunks) == "a: 1\nb: 2"
+    assert isinstance(events[-1], Finished)
+    assert [(n.message, n.partial) for n in events[-1].document.notices] == [("The disk is full.", True)]

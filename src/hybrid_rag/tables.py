@@ -30,6 +30,7 @@ LIST_CELLS = 20_000  # batches up to this size are handed over as lists, without
 BUILD_MEMORY = "256MB"
 SAMPLE_ROWS = 200
 SCANNED_CELLS = 400_000  # cells that one statement looks at, so that wide and long tables stay within memory
+MOST_COLUMNS = 32  # of one statement: each of its expressions keeps memory of its own, of wide tables more than a GB together
 TOTAL_TOLERANCE = 0.005
 _TOTAL = re.compile(r"(grand |sub-?)?totals?\b|sum\b|overall\b|all\b", re.IGNORECASE)
 
@@ -100,7 +101,8 @@ class _Build:
             else:
                 selected += [f"{reader.value(_trimmed(name))} AS {q(name)}", f"{q(name)} AS {q(name + RAW)}"]
         self._db.execute(f"COPY (SELECT {', '.join(selected)} FROM cells ORDER BY {q(ROW)}) TO {quoted(str(target))} (FORMAT parquet, COMPRESSION zstd)")
-        self._db.execute(f"DROP TABLE cells; CREATE VIEW done AS SELECT * FROM read_parquet({quoted(str(target))})")
+        small = self._count * len(self._names) <= SCANNED_CELLS  # then it is held: each look into a wide file costs its whole directory
+        self._db.execute(f"DROP TABLE cells; CREATE {'TABLE' if small else 'VIEW'} done AS SELECT * FROM read_parquet({quoted(str(target))})")
         columns = tuple(self._described(readers))
         notices = list(self._notices(readers))
         stem = self._source.rpartition("/")[2].rpartition(".")[0] or self._source
@@ -169,7 +171,7 @@ class _Build:
         return out
 
     def _by_scan(self, columns: list[Any]) -> Iterator[list[Any]]:
-        size = max(1, SCANNED_CELLS // max(1, self._count))
+        size = min(MOST_COLUMNS, max(1, SCANNED_CELLS // max(1, self._count)))
         return (columns[i : i + size] for i in range(0, len(columns), size))
 
     # ------------------------------------------------------------ description
@@ -220,8 +222,10 @@ class _Build:
             return ()
         texts = [name if kind == "text" else name + RAW for name, kind in ((c.name, c.type) for c in columns)][:2]
         last = self._db.execute(f"SELECT {', '.join(map(q, texts))} FROM done WHERE {q(ROW)} = {self._count}").fetchone()
-        sums = ", ".join(f"sum({q(n)}) FILTER (WHERE {q(ROW)} < {self._count}), sum({q(n)}) FILTER (WHERE {q(ROW)} = {self._count})" for n in numeric)
-        found = self._db.execute(f"SELECT {sums} FROM done").fetchone()
+        found: list[Any] = []
+        for some in self._by_scan(numeric):
+            sums = ", ".join(f"sum({q(n)}) FILTER (WHERE {q(ROW)} < {self._count}), sum({q(n)}) FILTER (WHERE {q(ROW)} = {self._count})" for n in some)
+            found += self._db.execute(f"SELECT {sums} FROM done").fetchone()
         pairs = [(a, b) for a, b in zip(found[::2], found[1::2], strict=True) if a is not None and b is not None and a > 0]
         proved = sum(abs(a - b) <= TOTAL_TOLERANCE * abs(a) for a, b in pairs)
         named = any(isinstance(cell, str) and _TOTAL.match(cell.strip()) for cell in last)

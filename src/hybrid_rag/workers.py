@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from hybrid_rag.chunking import ChunkOptions, chunk
-from hybrid_rag.errors import Cancelled, HybridRagError, ReadError
+from hybrid_rag.errors import Cancelled, HybridRagError, ReadError, TableError
 from hybrid_rag.loading import Limits, read
 from hybrid_rag.loading.scan import FoundFile
-from hybrid_rag.records import Chunk, Document, RowStream, TableCard, megabytes
+from hybrid_rag.records import Chunk, Document, Notice, RowStream, TableCard, megabytes
 
 CHUNKS_A_FRAME = 250
 FRAMES_WAITING = 4  # of one worker; it stops when they are not taken
@@ -262,7 +262,12 @@ def read_one(file: FoundFile, options: ReadOptions, beat: Callable[[], None] = l
                 batch = []
         if batch:
             yield ChunkBatch(file.source, tuple(batch))
-        card, target = _build_table(document, options, beat)
+        card = target = None
+        try:
+            card, target = _build_table(document, options, beat)
+        except TableError as error:  # its text is read all the same
+            notice = Notice(error.message, "Its records can be searched, but not counted or queried with SQL.", partial=True)
+            document = replace(document, notices=(*document.notices, notice))
         yield Finished(file.source, replace(document, rows=None), rows if document.kind == "table" else None, card, target)
     except HybridRagError as error:
         yield Failed(file.source, error if isinstance(error, ReadError) else ReadError(error.message, error.remedy))
