@@ -27,7 +27,7 @@ from machine import describe, load
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 CHART = HERE.parent / "docs" / "images" / "growth.png"
-SUBJECTS = ("readers", "store", "retrieval", "latency", "embedding", "answers", "tables")
+SUBJECTS = ("readers", "store", "retrieval", "latency", "embedding", "answers", "tables", "mcp_server")
 PEERS = "peers"
 SHARE_SECONDS = 240.0
 PACKAGES = ("chromadb", "tantivy", "duckdb", "onnxruntime", "pypdfium2", "lxml", "numpy")
