@@ -25,6 +25,15 @@ NO_TELEMETRY = "ORT_DISABLE_TELEMETRY"
 KNOWN_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 
 
+def libraries() -> tuple[Any, Any]:
+    """The module onnxruntime and the class Tokenizer, imported when first asked for; no model is loaded."""
+    os.environ.setdefault(NO_TELEMETRY, "1")  # read when the library is loaded: it keeps an identity and reports usage otherwise
+    import onnxruntime
+    from tokenizers import Tokenizer
+
+    return onnxruntime, Tokenizer
+
+
 class OnnxModel:
     """Texts, or (text, text) pairs, in; the model's first output for each out. Thread-safe. Raises ModelError."""
 
@@ -33,9 +42,7 @@ class OnnxModel:
         for file in (MODEL_FILE, TOKENIZER_FILE):
             if not (folder / file).is_file():
                 raise ModelError(f"There is no {file} in {folder}.", "The folder of an ONNX model holds model.onnx and tokenizer.json.")
-        os.environ.setdefault(NO_TELEMETRY, "1")  # read when the library is loaded: it keeps an identity and reports usage otherwise
-        import onnxruntime
-        from tokenizers import Tokenizer
+        onnxruntime, Tokenizer = libraries()
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
