@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSPECTOR := 2.12.0
 export PYTHONUTF8 = 1
 
-.PHONY: demo test test-long lint format bench setup setup-test clean
+.PHONY: browser demo test test-long lint format bench setup setup-test clean
 .DEFAULT_GOAL := help
 
 help:  ## Show the targets.
@@ -27,9 +27,16 @@ $(VENV)/ready-test: $(VENV)/ready
 	-@$(BIN)/python scripts/fetch_test_model.py  # without it the tests with a real language model are skipped
 	@touch $@
 
+browser:  ## Install Chromium for the tests of the page, where that can be done (Debian, as root); else they are skipped.
+	@command -v chromium >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium) >/dev/null 2>&1 \
+	      || echo "Chromium could not be installed; the tests of the page in a browser are skipped." >&2; \
+	  else echo "There is no chromium; the tests of the page in a browser are skipped. On Debian: apt-get install chromium" >&2; fi; }
+
 setup: $(VENV)/ready  ## Create the virtual environment and install the pinned packages.
 
-setup-test: $(VENV)/ready-test $(VENV)/ready-inspector-$(INSPECTOR)  ## The same, with what the tests need.
+setup-test: $(VENV)/ready-test $(VENV)/ready-inspector-$(INSPECTOR) browser  ## The same, with what the tests need.
 
 $(VENV)/ready-inspector-$(INSPECTOR): $(VENV)/created
 	@if command -v npm >/dev/null 2>&1; then \
@@ -41,11 +48,11 @@ $(VENV)/ready-inspector-$(INSPECTOR): $(VENV)/created
 demo: $(VENV)/ready  ## Index data/ and answer questions with citations.
 	@$(BIN)/python scripts/run_demo.py $(QUESTIONS)
 
-test: $(VENV)/ready-test $(VENV)/ready-inspector-$(INSPECTOR)  ## Lint and run the test suite.
+test: $(VENV)/ready-test $(VENV)/ready-inspector-$(INSPECTOR) browser  ## Lint and run the test suite.
 	$(BIN)/ruff check src tests scripts benchmarks
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow"
 
-test-long: $(VENV)/ready-test $(VENV)/ready-inspector-$(INSPECTOR)  ## Everything, with the long crash, freshness and load tests.
+test-long: $(VENV)/ready-test $(VENV)/ready-inspector-$(INSPECTOR) browser  ## Everything, with the long crash, freshness and load tests.
 	$(BIN)/python -m pytest -n 2 --dist loadscope
 
 lint: $(VENV)/ready-test  ## Check the style.

@@ -16,9 +16,9 @@ LAYERS: tuple[str, ...] = (
     "config filters loading loading.body loading.docx loading.encoding loading.markdown loading.pdf loading.plain loading.scan loading.sniff "
     "loading.tabular chunking chunking_tables analysis stopwords models embedding embedding_onnx embedding_ollama reranking ollama_server llm "
     "catalog catalog_schema lexical vectors vectors_exact chroma_connection vectors_chroma_base vectors_chroma probe file_lock tables table_database table_sql table_worker table_store prompts citations support instructions patience sentences extraction "
-    "abstention followups markdown_text fusion search_cache lock table_types question_words question_reading question_shapes question_rules metrics answer_metrics query_log onnx_model",
+    "page_images abstention followups markdown_text fusion search_cache lock table_types question_words question_reading question_shapes question_rules metrics answer_metrics query_log onnx_model",
     "workers index writer",
-    "embedder_run ingest ranking retrieval browsing writing answering questions maintenance",
+    "embedder_run ingest ranking retrieval browsing writing answering questions maintenance files",
     "background parts service",
     "batch batch_questions batch_output conversation doctor starting watching "
     "evaluation evaluation_answers evaluation_questions evaluation_proposals evaluation_runs "

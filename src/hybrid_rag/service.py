@@ -17,6 +17,7 @@ from hybrid_rag.browsing import Related, Timeline, passage, recent, related, tim
 from hybrid_rag.chunking import ChunkOptions
 from hybrid_rag.config import Config, Loaded, load
 from hybrid_rag.errors import HybridRagError, IndexDamagedError, IndexVersionError, InputError
+from hybrid_rag.files import Files
 from hybrid_rag.filters import Filters
 from hybrid_rag.index import Index, IndexOptions
 from hybrid_rag.ingest import IngestOptions, ingest
@@ -71,6 +72,7 @@ class Service:
         self._lock = threading.RLock()
         self._opened: tuple[Index, Retriever, Answerer, TableStore, TableAnswerer] | None = None
         self.background = Background(self.index, self._leave)
+        self.files = Files(lambda: self._open()[0].catalog, config.data.directory)
 
     def __enter__(self) -> Service:
         return self
@@ -86,6 +88,7 @@ class Service:
                 self._opened[3].close()
                 self._opened[0].close()
                 self._opened = None
+        self.files.close()
 
     def _leave(self) -> None:
         """Close the calling thread's connection to the catalog."""
@@ -354,6 +357,10 @@ class Service:
     def whole_tokens(self, sources: Iterable[str]) -> int:
         """What loading whole documents would cost, in tokens (estimate)."""
         return whole_tokens(self._open()[0].catalog, sources)
+
+    def generation(self) -> int:
+        """Grows with every change of the index."""
+        return self._open()[0].catalog.generation()
 
     def related(self, source: str, k: int = 5) -> list[Related]:
         return related(self._open()[1], source, k)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from hybrid_rag.cli import asking, configuring, documents, mcp, measuring, storing, tabular
+from hybrid_rag.cli import asking, configuring, documents, mcp, measuring, page, storing, tabular
 
 app = typer.Typer(
     name="hybrid-rag",
@@ -30,5 +30,5 @@ def root(version: bool = typer.Option(False, "--version", callback=_version, is_
     """Ask a folder of documents and tables, and get answers you can check."""
 
 
-for part in (documents, asking, tabular, measuring, configuring, storing, mcp):
+for part in (documents, asking, tabular, page, measuring, configuring, storing, mcp):
     part.register(app)

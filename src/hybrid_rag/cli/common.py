@@ -75,11 +75,12 @@ class Run:
         return Console(file=sys.stderr, highlight=False)
 
     @contextmanager
-    def service(self) -> Iterator[Service]:
+    def service(self, *, cold: bool = True) -> Iterator[Service]:
+        """``cold`` False: for a command that goes on, whose searches use Chroma."""
         from hybrid_rag.service import open_service
 
         set_up_logging(self.loaded.config.logging.level, self.loaded.config.logging.suppress_warnings, self.debug)
-        with open_service(self.loaded, cold=True) as service:
+        with open_service(self.loaded, cold=cold) as service:
             yield service
 
     def show(self, result: Any, render: Callable[[Any, Console], None]) -> None:

@@ -54,6 +54,15 @@ def source_of(root: Path, path: Path) -> str:
     return unicodedata.normalize("NFC", _decodable(relative.as_posix()))
 
 
+def file_below(root: Path, source: str) -> Path:
+    """The file that a source names, the inverse of :func:`source_of`. Raises InputError when it is gone or lies outside ``root``."""
+    for form in (source, unicodedata.normalize("NFD", source)):
+        path = root / form
+        if path.is_file() and path.resolve().is_relative_to(root.resolve()):
+            return path
+    raise InputError(f"The file {source} is not in the data folder any more.", "Run `hybrid-rag index`.")
+
+
 def _decodable(name: str) -> str:
     """A name whose bytes are not UTF-8 (an old archive unpacked) read as Windows-1252."""
     try:
