@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from hybrid_rag.errors import ReadError
 from hybrid_rag.loading import Limits, read
 from hybrid_rag.loading.hyphens import Hyphens
 from hybrid_rag.records import Document
-from tests.support.files import pdf
+from tests.support.files import pdf, scanned_pdf
 
 
 def load(path: Path, **limits) -> Document:
@@ -93,6 +94,33 @@ def test_ocr_reads_pages_without_text(tmp_path: Path, monkeypatch: pytest.Monkey
     pages = {b.page: document.text[b.start : b.end] for b in document.blocks}
     assert pages.get(2) == ("Recognised from the picture" if found else None)
     assert [n.partial for n in document.notices] == [not found]
+
+
+@pytest.mark.skipif(shutil.which("tesseract") is None, reason="tesseract is not installed (apt install tesseract-ocr)")
+def test_tesseract_reads_a_scanned_page(tmp_path: Path) -> None:
+    path = scanned_pdf(tmp_path / "scan.pdf", "The boiler is serviced every April.\nInvoice 4711 was paid in full.")
+    assert [n.partial for n in load(path).notices] == [True]
+    document = load(path, ocr=True)
+    pages = {b.page: " ".join(document.text[b.start : b.end].split()) for b in document.blocks}
+    assert pages[1] == "The first page"
+    assert "boiler is serviced every April" in pages[2]
+    assert "4711" in pages[2]
+    assert [(n.message, n.partial) for n in document.notices] == [("1 page without text read by OCR (page 2).", False)]
+    unknown = load(path, ocr=True, ocr_languages="xyz").notices[0]
+    assert unknown.partial
+    assert "ocr_languages" in unknown.remedy
+
+
+def test_ocr_that_takes_too_long_leaves_the_other_pages_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "bin" / "tesseract"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nexec sleep 30\n", encoding="utf-8")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+    document = load(pdf(tmp_path / "a.pdf", ["The first page here", "", ""]), ocr=True, max_seconds=0.5)
+    assert document.text == "The first page here"
+    assert [(n.message, n.partial) for n in document.notices] == [("2 of 3 pages without text (pages 2, 3).", True)]
+    assert "max_seconds" in document.notices[0].remedy
 
 
 def test_without_the_program_the_report_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

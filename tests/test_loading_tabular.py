@@ -192,3 +192,11 @@ def test_how_much_is_parsed_together_makes_no_difference(tmp_path_factory, lines
         patch.setattr(csv_records, "BLOCK", size)
         patch.setattr(csv_records, "BLOCK_LINES", size)
         assert found() == together
+
+
+def test_bytes_that_are_not_of_the_encoding_are_counted(tmp_path: Path) -> None:
+    rows = "".join(f"{i},Größe \ufffd and Übermaß\n" for i in range(200)).encode()
+    document = load(tmp_path / "a.csv", b"a,b\n" + rows + b"201,broken \xff here\n")
+    assert document.encoding == "utf-8"
+    assert [(n.message, n.partial) for n in document.notices] == [("1 byte is not valid utf-8 and was replaced.", True)]
+    assert load(tmp_path / "b.csv", b"a,b\n" + rows).notices == ()

@@ -114,7 +114,10 @@ class DocumentProcessing(Section):
     max_seconds: float = Field(120.0, gt=0, description="Time limit for reading one file (tables: between two batches of rows).")
     max_memory_mb: float = Field(1024.0, ge=200, description="Memory that a reading process may take; a file that needs more is reported, not read.")
     workers: int = Field(0, ge=0, le=64, description="Processes that read files; 0 takes the number of cores.")
-    ocr: bool = Field(False, description="Read PDF pages without text by OCR, when `ocrmypdf` or `tesseract` is installed.")
+    ocr: bool = Field(False, description="Read PDF pages without text by OCR, when `tesseract` is installed (`ocrmypdf` brings it along).")
+    ocr_languages: str = Field(
+        "eng", pattern=r"^[A-Za-z_/-]+(\+[A-Za-z_/-]+)*$", description="Languages of scanned pages, as tesseract names them: `deu+eng`."
+    )
 
     @model_validator(mode="after")
     def _overlap_below_size(self) -> DocumentProcessing:

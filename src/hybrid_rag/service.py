@@ -145,7 +145,15 @@ class Service:
 
     def _read_options(self) -> ReadOptions:
         d = self.config.document_processing
-        limits = Limits(int(d.max_file_mb * MB), d.max_pages, int(d.max_unpacked_mb * MB), d.max_seconds, d.ocr, int(d.max_memory_mb * MB))
+        limits = Limits(
+            max_bytes=int(d.max_file_mb * MB),
+            max_pages=d.max_pages,
+            max_unpacked_bytes=int(d.max_unpacked_mb * MB),
+            max_seconds=d.max_seconds,
+            max_memory_bytes=int(d.max_memory_mb * MB),
+            ocr=d.ocr,
+            ocr_languages=d.ocr_languages,
+        )
         return ReadOptions(limits, ChunkOptions(d.text_chunk_size, d.text_chunk_overlap, d.csv_chunk_size), dict(self.config.loaders))
 
     def _filters(self, filters: Filters | None) -> Filters:

@@ -98,6 +98,37 @@ def table(*rows: Sequence[str]) -> str:
     return f"<w:tbl>{''.join(f'<w:tr>{line}</w:tr>' for line in lines)}</w:tbl>"
 
 
+def scanned_pdf(path: Path, text: str) -> Path:
+    """A PDF whose second page is a picture of the text, as a scanner makes it; the first says "The first page"."""
+    import pypdfium2
+
+    source = pypdfium2.PdfDocument(pdf(path, [text]))
+    bitmap = source[0].render(scale=3, grayscale=True)
+    width, height = bitmap.width, bitmap.height
+    view = memoryview(bitmap.buffer).cast("B")
+    pixels = b"".join(bytes(view[y * bitmap.stride : y * bitmap.stride + width]) for y in range(height))
+    source.close()
+    packed = base64.a85encode(zlib.compress(pixels)).decode() + "~>"
+    picture = f"<</Type/XObject/Subtype/Image/Width {width}/Height {height}/ColorSpace/DeviceGray/BitsPerComponent 8"
+    draw = "q 595 0 0 842 0 0 cm /I1 Do Q"
+    first = "BT /F1 11 Tf 50 780 Td (The first page) Tj ET"
+    box = "/Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]"
+    return _write(
+        path,
+        [
+            "<</Type/Catalog/Pages 2 0 R>>",
+            "<</Type/Pages/Kids[4 0 R 6 0 R]/Count 2>>",
+            "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+            f"<<{box}/Resources<</Font<</F1 3 0 R>>>>/Contents 5 0 R>>",
+            f"<</Length {len(first)}>>stream\n{first}\nendstream",
+            f"<<{box}/Resources<</XObject<</I1 8 0 R>>>>/Contents 7 0 R>>",
+            f"<</Length {len(draw)}>>stream\n{draw}\nendstream",
+            f"{picture}/Filter[/ASCII85Decode/FlateDecode]/Length {len(packed)}>>stream\n{packed}\nendstream",
+            "<<>>",
+        ],
+    )
+
+
 # A page "the aes page", encrypted with AES-256; making such a file needs a package that nothing else here needs.
 _AES_EMPTY_PASSWORD = (
     "c-oCrJB%Df5G5e6Mu@}`5k{Sy5CKg8sy}FT()n)JAh2$A3wD4E>aOlS&uMSwG&_6vEFpmdB8QL>K!9WdG7=M7BuGdISy&*5zyV0kN$J`9c;zKvW`gQB)$dhR"

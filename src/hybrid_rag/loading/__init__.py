@@ -38,6 +38,7 @@ class Limits:
     max_seconds: float = 120.0
     ocr: bool = False
     max_memory_bytes: int = 1024 * MB
+    ocr_languages: str = "eng"  # as tesseract names them, joined by "+"
 
 
 def supported_suffixes(loaders: Mapping[str, str] | None = None) -> frozenset[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 SAMPLE = 256 * 1024  # bytes of a large file that are judged at first
 TELLING = 32 * 1024  # bytes, of lines that are not plain ASCII, that a detector looks at
+_REPLACEMENT = "\ufffd".encode()  # a replacement character that the author wrote
 FEW_ERRORS = 0.02  # invalid bytes for each valid character beyond ASCII: below, it is UTF-8 with errors in it
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -61,7 +62,7 @@ def decode(data: bytes) -> Decoded:
     text = data.decode(encoding, "replace")
     replaced = text.count("\ufffd")
     if replaced and encoding.startswith("utf-8"):
-        replaced -= data.count(b"\xef\xbf\xbd")
+        replaced -= data.count(_REPLACEMENT)
     return Decoded(text, shown(encoding), replaced)
 
 
@@ -99,6 +100,20 @@ def detect_file(path: Path) -> str:
     return encoding
 
 
+def replaced_in(path: Path, encoding: str) -> int:
+    """How many characters U+FFFD :func:`open_text` puts in the place of bytes that the encoding does not have."""
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    own = _REPLACEMENT if encoding.startswith("utf-8") else None
+    count, tail = 0, b""
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            count += decoder.decode(block).count("\ufffd")
+            if own:
+                count -= (tail + block).count(own)
+                tail = block[-2:]
+    return count + decoder.decode(b"", final=True).count("\ufffd")
+
+
 def open_text(path: Path, encoding: str) -> io.TextIOWrapper:
     """The file as a text stream, line ends as written, NULs still in it."""
     return open(path, encoding=encoding, errors="replace", newline="")
@@ -121,7 +136,7 @@ def _mostly_utf8(data: bytes) -> bool:
     """UTF-8 with a few bytes that are wrong, as a file pasted together has it."""
     text = data.decode("utf-8", "replace")
     beyond = sum(1 for char in text if char > "\x7f")
-    wrong = text.count("\ufffd")
+    wrong = text.count("\ufffd") - data.count(_REPLACEMENT)
     return wrong <= FEW_ERRORS * (beyond - wrong)
 
 

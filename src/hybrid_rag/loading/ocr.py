@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tempfile
@@ -19,17 +20,25 @@ def available() -> bool:
     return shutil.which("tesseract") is not None
 
 
-def recognise(path: Path, index: int, lock: threading.Lock) -> str:
-    """The text of one page (``index`` from 0). ``lock`` guards pdfium, which renders it. Raises ReadError."""
+def recognise(path: Path, index: int, lock: threading.Lock, *, languages: str, seconds: float) -> str:
+    """The text of one page (``index`` from 0). ``lock`` guards pdfium, which renders it.
+
+    Raises ReadError when the page cannot be rendered, the program fails, or it takes longer than ``seconds``.
+    """
     with tempfile.TemporaryDirectory() as folder:
         image = Path(folder) / "page.pgm"
         with lock:
             image.write_bytes(_rendered(path, index))
-        run = subprocess.run(["tesseract", str(image), "stdout"], capture_output=True, check=False)
+        command = ["tesseract", str(image), "stdout", "-l", languages]
+        environment = {**os.environ, "OMP_THREAD_LIMIT": "1"}  # files are read on all cores already
+        try:
+            run = subprocess.run(command, capture_output=True, check=False, timeout=max(0.1, seconds), env=environment)
+        except subprocess.TimeoutExpired as error:
+            raise ReadError("The time limit was reached during OCR.", "Raise document_processing.max_seconds.") from error
     if run.returncode:
-        reason = run.stderr.decode("utf-8", "replace").strip()[-200:]
+        reason = " ".join(run.stderr.decode("utf-8", "replace").split())[:200]
         raise ReadError(
-            f"tesseract failed on page {index + 1}: {reason}", "Set document_processing.ocr to false to read the file without it."
+            f"tesseract failed on page {index + 1}: {reason}", "Install the languages that document_processing.ocr_languages names."
         )
     return run.stdout.decode("utf-8", "replace")
 
@@ -38,7 +47,10 @@ def _rendered(path: Path, index: int) -> bytes:
     """The page as a grey picture in PGM form."""
     import pypdfium2
 
-    document = pypdfium2.PdfDocument(path)
+    try:
+        document = pypdfium2.PdfDocument(path)
+    except pypdfium2.PdfiumError as error:
+        raise ReadError(f"Page {index + 1} cannot be rendered for OCR: {error}.") from error
     try:
         page = document[index]
         width, height = page.get_size()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 PDFIUM = threading.Lock()  # pdfium is not thread-safe
 FEWEST_CHARACTERS = 10  # a page with fewer has no text
 SHOWN_PAGES = 10
+OCR_SHARE = 0.8  # of the time that a file may take; the rest is for everything else
 LARGEST_SECOND_TRY = 50 << 20  # bytes of a PDF without text that pypdf, which holds all of it in memory, is tried on
 MOST_OUTLINE = 20_000  # entries
 _BREAK_MARK = re.compile(r"(?<=\w)[\x02\ufffe]\n?")  # pdfium's, by version, for a hyphen at a line end
@@ -192,19 +194,28 @@ def _empty_pages(path: Path, texts: list[str], fields: list[list[str]], limits: 
     empty = [i for i, text in enumerate(texts) if len(text.strip()) < FEWEST_CHARACTERS and i not in filled]
     remedy = "Set document_processing.ocr to true, with tesseract installed."
     if empty and limits.ocr:
-        from hybrid_rag.loading.ocr import available, recognise
-
-        remedy = "Install tesseract."
-        if available():
-            for index in empty:
-                texts[index] = _tidy(recognise(path, index, PDFIUM))
-            still = [i for i in empty if len(texts[i].strip()) < FEWEST_CHARACTERS]
-            done = [i for i in empty if i not in still]
-            if done:
-                builder.notice(f"{_pages(len(done))} without text read by OCR ({_numbers(done)}).")
-            empty, remedy = still, ""
+        remedy = _recognise(path, texts, empty, limits)
+        done = [i for i in empty if len(texts[i].strip()) >= FEWEST_CHARACTERS]
+        if done:
+            builder.notice(f"{_pages(len(done))} without text read by OCR ({_numbers(done)}).")
+        empty = [i for i in empty if i not in done]
     if empty:
         builder.notice(f"{len(empty)} of {_pages(len(texts))} without text ({_numbers(empty)}).", remedy, partial=True)
+
+
+def _recognise(path: Path, texts: list[str], empty: list[int], limits: Limits) -> str:
+    """Read pages by OCR into ``texts``, as many as the time limit of the file allows; returns the remedy for the others."""
+    from hybrid_rag.loading.ocr import available, recognise
+
+    if not available():
+        return "Install tesseract."
+    end = time.monotonic() + OCR_SHARE * limits.max_seconds
+    for index in empty:
+        try:
+            texts[index] = _tidy(recognise(path, index, PDFIUM, languages=limits.ocr_languages, seconds=end - time.monotonic()))
+        except ReadError as error:  # the other pages of the file are read all the same
+            return f"{error.message} {error.remedy}".strip()
+    return ""
 
 
 def _pages(n: int) -> str:

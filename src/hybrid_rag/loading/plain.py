@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hybrid_rag.errors import ReadError
 from hybrid_rag.loading.body import Body, BodyBuilder
 from hybrid_rag.loading.encoding import Decoded, decode
+from hybrid_rag.records import Notice
 
 if TYPE_CHECKING:
     from hybrid_rag.loading import Limits
@@ -35,7 +36,12 @@ def refuse_binary(decoded: Decoded) -> None:
 
 def note_replaced(decoded: Decoded, builder: BodyBuilder) -> None:
     """Say how many bytes could not be decoded."""
-    if decoded.replaced:
-        builder.notice(
-            f"{decoded.replaced} bytes are not valid {decoded.encoding} and were replaced.", "Save the file as UTF-8.", partial=True
-        )
+    builder.notices.extend(replaced(decoded.replaced, decoded.encoding))
+
+
+def replaced(count: int, encoding: str) -> tuple[Notice, ...]:
+    """What is said of bytes that an encoding does not have; nothing when there are none."""
+    if not count:
+        return ()
+    said = "1 byte is not valid {} and was" if count == 1 else f"{count} bytes are not valid {{}} and were"
+    return (Notice(f"{said.format(encoding)} replaced.", "Save the file as UTF-8.", partial=True),)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from hybrid_rag.loading.body import Body
 from hybrid_rag.loading.csv_records import records
 from hybrid_rag.loading.dialect import Dialect, find_dialect
-from hybrid_rag.loading.encoding import Decoded, detect_file, open_text, shown
-from hybrid_rag.loading.plain import refuse_binary
+from hybrid_rag.loading.encoding import Decoded, detect_file, open_text, replaced_in, shown
+from hybrid_rag.loading.plain import refuse_binary, replaced
 from hybrid_rag.records import Notice, RowStream
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def read(path: Path, limits: Limits) -> Body:
         encoding=shown(encoding),
         dialect=dialect.describe(),
         metadata={"above": "\n".join(preamble)} if preamble else {},
-        notices=(*notices, *survey.notices(), *found.notices()),
+        notices=(*notices, *survey.notices(), *found.notices(), *replaced(replaced_in(path, encoding), shown(encoding))),
     )
 
 
