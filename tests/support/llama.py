@@ -48,6 +48,7 @@ def loaded(path: Path, *, num_ctx: int = 4096, threads: int = 1) -> Iterator[Cal
     params.model.path = str(path)
     params.n_ctx, params.n_parallel = num_ctx, 1
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+    params.cpuparams.poll = params.cpuparams_batch.poll = 0  # do not spin on a core that others need
     params.verbosity = -1
     server = xllamacpp.Server(params)
     with httpx.Client(base_url=server.listening_address, trust_env=False, timeout=3600) as client:

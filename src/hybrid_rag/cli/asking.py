@@ -13,7 +13,7 @@ from hybrid_rag.cli.common import Run, command, fail
 from hybrid_rag.errors import ConfigError, HybridRagError
 from hybrid_rag.filters import Filters
 from hybrid_rag.records import Answer
-from hybrid_rag.render_text import safe
+from hybrid_rag.render_text import safe, say
 
 
 def register(app: typer.Typer) -> None:
@@ -77,7 +77,7 @@ def chat(run: Run, filters: Filters | None = None) -> int:
             live = LiveAnswer(run)
             try:
                 if line.startswith("/"):
-                    run.console.print(conversation.command(line), markup=False)
+                    say(run.console, conversation.command(line))
                 else:
                     live.show(conversation.ask(line, on_token=live.on_token, on_rewritten=live.on_rewritten))
             except HybridRagError as error:  # one question that fails does not end the conversation
