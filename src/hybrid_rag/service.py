@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from hybrid_rag.embedding import Embedder
 
 
-
 def open_service(config: str | Path | Loaded | None = None, *, settings: Iterable[str] = (), cold: bool = False) -> Service:
     """Open a service for a configuration (a path, a loaded one, or None for the usual places).
 
@@ -145,15 +144,8 @@ class Service:
 
     def _read_options(self) -> ReadOptions:
         d = self.config.document_processing
-        limits = Limits(
-            max_bytes=int(d.max_file_mb * MB),
-            max_pages=d.max_pages,
-            max_unpacked_bytes=int(d.max_unpacked_mb * MB),
-            max_seconds=d.max_seconds,
-            max_memory_bytes=int(d.max_memory_mb * MB),
-            ocr=d.ocr,
-            ocr_languages=d.ocr_languages,
-        )
+        limits = Limits(max_bytes=int(d.max_file_mb * MB), max_pages=d.max_pages, max_unpacked_bytes=int(d.max_unpacked_mb * MB), max_seconds=d.max_seconds,
+                        max_memory_bytes=int(d.max_memory_mb * MB), ocr=d.ocr, ocr_languages=d.ocr_languages)  # fmt: skip
         return ReadOptions(limits, ChunkOptions(d.text_chunk_size, d.text_chunk_overlap, d.csv_chunk_size), dict(self.config.loaders))
 
     def _filters(self, filters: Filters | None) -> Filters:
