@@ -343,6 +343,30 @@ def test_what_another_process_indexes_is_found_at_once(tmp_path: Path) -> None:
         assert {h["source"] for h in talk.call("search_documents", query="zeppelin")["hits"]} == {"more.csv"}
 
 
+@pytest.mark.parametrize("way", ["rebuild"])
+def test_an_index_that_another_process_replaces_is_seen(tmp_path: Path, way: str) -> None:
+    config = make(tmp_path)
+    with over_stdio(config) as talk, open_service(config) as other:
+        assert talk.call("search_documents", query="Rückgabe")["hits"]
+        other.backup(config.parent / "kept")
+        (data_folder(config) / "handbuch.md").write_text("# Neu\n\nEin Zeppelin.", encoding="utf-8")
+        if way == "reset":
+            other.reset()
+            assert "Call update_documents" in talk.refused("search_documents", query="Rückgabe")
+            other.index()
+        elif way == "restore":
+            other.index()
+            assert talk.call("search_documents", query="Zeppelin")["hits"]
+            other.restore(config.parent / "kept")
+            assert talk.call("search_documents", query="Rückgabe")["hits"][0]["source"] == "handbuch.md"
+            other.index()
+        else:
+            other.rebuild("all")
+        assert talk.call("search_documents", query="Zeppelin")["hits"][0]["source"] == "handbuch.md"
+        assert not any("Rückgabe" in h["text"] for h in talk.call("search_documents", query="Rückgabe")["hits"])
+        assert talk.call("query_tables", sql="SELECT count(*) FROM orders")["rows"] == [[60]]
+
+
 # ---------------------------------------------------------------- budgets
 
 

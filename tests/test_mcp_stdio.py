@@ -67,12 +67,23 @@ class Wire:
         self._messages: queue.Queue[dict[str, Any]] = queue.Queue()
         self._answers: dict[Any, dict[str, Any]] = {}
         self._next = 0
-        threading.Thread(target=self._read, daemon=True).start()
+        self._dead = False
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def _read(self) -> None:
         for line in self.process.stdout:
             self.lines.append(line)
             self._messages.put(json.loads(line.decode("utf-8")))
+            if self._dead:
+                return
+
+    def shut(self) -> None:
+        """Stop reading, as a client that has died."""
+        self._dead = True
+        self.send("ping")
+        self._reader.join()
+        self.process.stdout.close()
 
     def write(self, data: bytes) -> None:
         self.process.stdin.write(data + b"\n")
@@ -119,7 +130,7 @@ class Wire:
 
 
 @contextmanager
-def started(config: Path, command: list[str] | None = None, **environment: str) -> Iterator[Wire]:
+def started(config: Path, command: list[str] | None = None, cwd: str | Path = "/", **environment: str) -> Iterator[Wire]:
     with (config.parent / "stderr.txt").open("ab") as errors:
         process = subprocess.Popen(
             [*(command or SERVER), "--config", str(config)], cwd="/", env=bare(config.parent) | environment,
@@ -169,7 +180,10 @@ def test_every_line_is_json_rpc_whatever_is_printed(config: Path) -> None:
                 assert wire.call("search_documents", query="\ud83d kangaroos".encode("utf-8", "replace").decode())["content"]
         done = wire.answer(update)["result"]
         assert not done.get("isError"), done
-        assert {f["source"] for f in done["structuredContent"]["report"]["files"] if f["status"] == "not read"} == {"cut.pdf", "broken.docx"}
+        assert {f["source"] for f in done["structuredContent"]["report"]["files"] if f["status"] == "not read"} == {
+            "cut.pdf",
+            "broken.docx",
+        }
         assert wire.call("search_documents", query="noise")["structuredContent"]["hits"][0]["source"] == "x.noise"
         wire.check()
         assert any(b"notifications/progress" in line for line in wire.lines)
@@ -193,17 +207,20 @@ def test_half_a_character_from_a_client_does_not_stop_the_server(config: Path) -
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
-@pytest.mark.parametrize("way", ["end of input", "interrupt", "terminate"])
+@pytest.mark.parametrize("way", ["end of input", "interrupt", "terminate", "closed pipe"])
 def test_the_server_ends_when_its_client_does(config: Path, way: str) -> None:
     with started(config) as wire:
         wire.open()
         wire.call("search_documents", query="kangaroos")
         if way == "end of input":
             wire.process.stdin.close()
+        elif way == "closed pipe":
+            wire.shut()
+            wire.send("ping")
         else:
             wire.process.send_signal(signal.SIGINT if way == "interrupt" else signal.SIGTERM)
         code = wire.process.wait(timeout=30)
-        assert code == {"end of input": 0, "interrupt": 130, "terminate": -signal.SIGTERM}[way]
+        assert code == {"end of input": 0, "closed pipe": 0, "interrupt": 130, "terminate": -signal.SIGTERM}[way]
 
 
 def test_a_broken_configuration_is_told_on_stderr_and_never_on_stdout(config: Path) -> None:
@@ -238,3 +255,12 @@ def test_the_handshake_does_not_wait_for_the_index(config: Path) -> None:
         assert wire.ask("prompts/list")["result"]["prompts"]
         assert wire.ask("ping")["result"] == {}
         print(f"initialize, tools/list, prompts/list, ping: {time.monotonic() - started_at:.2f} s with the start of the process")
+
+
+def test_nothing_is_written_where_the_client_stands(config: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    with started(config, cwd=tmp_path / "elsewhere") as wire:
+        wire.open()
+        assert wire.call("update_documents")["structuredContent"]["indexing"]["state"] == "done"
+        assert wire.call("search_documents", query="kangaroos")["structuredContent"]["hits"]
+    assert list((tmp_path / "elsewhere").iterdir()) == []

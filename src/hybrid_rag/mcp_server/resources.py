@@ -11,6 +11,7 @@ from hybrid_rag.errors import InputError
 from hybrid_rag.mcp_server.results import Quoted, clean, quoted, shortened
 from hybrid_rag.mcp_server.shapes import SCHEME, document_uri, table_uri
 from hybrid_rag.mcp_server.shapes import card as shape
+from hybrid_rag.records import DocumentInfo, TableCard
 
 if TYPE_CHECKING:
     from hybrid_rag.service import Service
@@ -36,24 +37,19 @@ def page(service: Service, cursor: str | None) -> types.ListResourcesResult:
         if not cursor.isdecimal():
             raise InputError(f"{cursor!r} is no cursor of this list.", "Begin again without a cursor.")
         start = int(cursor)
-    found = [
-        types.Resource(uri=document_uri(d.source), name=d.source, title=d.title or d.source, size=d.size, mime_type=MIME.get(d.format, "text/plain"),
-                       description=f"{d.format}, {(d.date or d.modified)[:10]}")
-        for d in service.documents()
-    ]  # fmt: skip
-    found += [
-        types.Resource(uri=table_uri(c.name), name=f"table {c.name}", title=f"Table {c.name}", mime_type="text/plain",
-                       description=f"Columns and types of {c.source}, {c.rows} records")
-        for c in service.tables()
-    ]  # fmt: skip
-    more = start + PAGE < len(found)
-    return types.ListResourcesResult(
-        resources=[_cleaned(r) for r in found[start : start + PAGE]], next_cursor=str(start + PAGE) if more else None
-    )
+    found = [*service.documents(), *service.tables()]
+    listed = [_listed(item) for item in found[start : start + PAGE]]
+    return types.ListResourcesResult(resources=listed, next_cursor=str(start + PAGE) if start + PAGE < len(found) else None)
 
 
-def _cleaned(resource: types.Resource) -> types.Resource:
-    return resource.model_copy(update={key: clean(getattr(resource, key)) for key in ("name", "title", "description")})
+def _listed(item: DocumentInfo | TableCard) -> types.Resource:
+    if isinstance(item, TableCard):
+        about = f"Columns and types of {item.source}, {item.rows} records"
+        made = {"uri": table_uri(item.name), "name": f"table {item.name}", "title": f"Table {item.name}", "mime_type": "text/plain"}
+        return types.Resource(**clean(made), description=clean(about))
+    made = {"uri": document_uri(item.source), "name": item.source, "title": item.title or item.source}
+    about = f"{item.format}, {(item.date or item.modified)[:10]}"
+    return types.Resource(**clean(made), description=about, size=item.size, mime_type=MIME.get(item.format, "text/plain"))
 
 
 def read(service: Service, uri: str, budget: int) -> types.ReadResourceResult:

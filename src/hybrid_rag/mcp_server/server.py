@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from hybrid_rag.service import Service
 
 NAME, TITLE = "hybrid-rag", "My documents"
-CALLS_AT_ONCE = 16  # tool calls that run at the same time; more wait
+CALLS_AT_ONCE = 16  # that run at the same time; more wait
+ANSWERS_AT_ONCE = 4  # calls that may wait for a language model: they have room of their own, so that nothing waits behind them
 CHANGES = NotificationOptions(resources_changed=True)
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -50,7 +51,7 @@ class DocumentServer:
     def __init__(self, library: Library) -> None:
         self.library = library
         self.updates = Updates(library)
-        self._limiter: anyio.CapacityLimiter | None = None
+        self._limiters: dict[int, anyio.CapacityLimiter] = {}
         self.server: Server[Any] = Server(
             NAME,
             title=TITLE,
@@ -88,11 +89,11 @@ class DocumentServer:
         """Stop a run after its present batch and let go of the index."""
         self.library.close()
 
-    async def _in_thread(self, function: Callable[[], T]) -> T:
+    async def _in_thread(self, function: Callable[[], T], at_once: int = CALLS_AT_ONCE) -> T:
         """Run a blocking call; a client that cancels is let go at once."""
-        if self._limiter is None:
-            self._limiter = anyio.CapacityLimiter(CALLS_AT_ONCE)
-        return await anyio.to_thread.run_sync(function, abandon_on_cancel=True, limiter=self._limiter)
+        if at_once not in self._limiters:
+            self._limiters[at_once] = anyio.CapacityLimiter(at_once)
+        return await anyio.to_thread.run_sync(function, abandon_on_cancel=True, limiter=self._limiters[at_once])
 
     # ------------------------------------------------------------ tools
 
@@ -122,8 +123,11 @@ class DocumentServer:
         if tool.name == "get_stats":
             return await self._in_thread(self.updates.stats)
         stopped = threading.Event()
+        at_once = ANSWERS_AT_ONCE if tool.name == "query_documents" else CALLS_AT_ONCE
         try:
-            return await self._in_thread(lambda: tool.load()(Call(self.library.service, self.library.budget, stopped.is_set), arguments))
+            return await self._in_thread(
+                lambda: tool.load()(Call(self.library.service, self.library.budget, stopped.is_set), arguments), at_once
+            )
         except anyio.get_cancelled_exc_class():
             stopped.set()  # a language model that is writing ends
             raise

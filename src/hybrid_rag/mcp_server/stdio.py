@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hybrid_rag.config import Loaded
     from hybrid_rag.mcp_server.server import DocumentServer
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,8 @@ def serve(loaded: Loaded, wires: Wires) -> None:
     documents = DocumentServer(Library(loaded))
     try:
         anyio.run(_serve, documents, wires)
+    except* (BrokenPipeError, ConnectionResetError):
+        log.info("the client has gone")
     finally:
         documents.close()
 
