@@ -15,11 +15,12 @@ LAYERS: tuple[str, ...] = (
     "errors records digest",
     "config filters loading loading.body loading.docx loading.encoding loading.markdown loading.pdf loading.plain loading.scan loading.sniff "
     "loading.tabular chunking chunking_tables analysis stopwords models embedding embedding_onnx embedding_ollama reranking ollama_server llm "
+    "catalog_file tantivy_files seal storage "
     "catalog catalog_schema lexical vectors vectors_exact chroma_connection vectors_chroma_base vectors_chroma probe file_lock tables table_database table_sql table_worker table_store prompts citations support instructions patience sentences extraction "
     "page_images abstention followups markdown_text fusion search_cache lock table_types question_words question_reading question_shapes question_rules metrics answer_metrics query_log onnx_model",
-    "workers index writer",
+    "workers index mending writer",
     "embedder_run ingest ranking retrieval browsing writing answering questions maintenance files",
-    "background parts service",
+    "background parts service storing_options",
     "batch batch_questions batch_output conversation doctor starting watching "
     "evaluation evaluation_answers evaluation_questions evaluation_proposals evaluation_runs "
     "langchain_parts langchain_parts.retriever langchain_parts.chain langchain_parts.loaders langchain_parts.embeddings",

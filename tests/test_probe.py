@@ -8,7 +8,7 @@ import pytest
 
 from hybrid_rag import probe as module
 from hybrid_rag.file_lock import hold
-from hybrid_rag.probe import manifest, probe
+from hybrid_rag.probe import probe
 from hybrid_rag.vectors_chroma import ChromaVectors, lock_path
 from tests.test_vectors import DIMENSIONS, FINGERPRINT, unit
 
@@ -91,11 +91,3 @@ def test_damage_is_found_and_keeps_the_mark(folder: Path, damage) -> None:
 def test_a_probe_that_hangs_is_ended(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PROBE_SECONDS", 0.05)
     assert "did not answer" in look(folder)
-
-
-def test_a_manifest_changes_with_any_file(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("1", encoding="utf-8")
-    before = manifest([tmp_path])
-    assert manifest([tmp_path]) == before
-    (tmp_path / "a").write_text("22", encoding="utf-8")
-    assert manifest([tmp_path]) != before

@@ -1,25 +1,19 @@
 """The catalog: one SQLite file that is the truth. Whatever is not in it is not in the index.
 
-Readers hold no locks; a writer's transactions start with BEGIN IMMEDIATE. Numbers of documents and chunks are
-never used twice.
+Readers hold no locks. Numbers of documents and chunks are never used twice.
 """
 
 from __future__ import annotations
 
 import json
-import sqlite3
-import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hybrid_rag.catalog_file import CatalogFile
 from hybrid_rag.catalog_schema import (
     CHUNK_COLUMNS,
     DOCUMENT_COLUMNS,
-    PAGE_SIZE,
-    SCHEMA,
-    SCHEMA_VERSION,
     FileStamp,
     StoredChunk,
     card_from_json,
@@ -27,106 +21,20 @@ from hybrid_rag.catalog_schema import (
     document_from_row,
     unpack_text,
 )
-from hybrid_rag.errors import IndexDamagedError, IndexVersionError
 from hybrid_rag.records import DocumentInfo, Kind, TableCard
 
 if TYPE_CHECKING:
     import numpy as np
 
-BUSY_SECONDS = 30.0
 PARAMETERS = 900  # of one statement; SQLite's own limit is far higher, some builds' is 999
-REBUILD = "Run `hybrid-rag rebuild all`: it makes a new index from the documents."
 
 
-class Catalog:
-    """Access to the catalog file. Thread-safe: each thread has its own connection."""
+class Catalog(CatalogFile):
+    """What the file holds, and small changes to it. Thread-safe."""
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
-        self.path = path
-        self._local = threading.local()
-        self._connections: list[sqlite3.Connection] = []
-        self._lock = threading.Lock()
-        self._table: tuple[int, dict[int, DocumentInfo]] = (-1, {})
-        if create and not path.exists():
-            self._create()
-        self._check_version()
-
-    # ------------------------------------------------------------ connections
-
-    def connection(self) -> sqlite3.Connection:
-        """This thread's connection. Raises IndexDamagedError when the file is no catalog."""
-        connection = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-            connection.execute("PRAGMA synchronous=NORMAL")
-            connection.execute("PRAGMA cache_size=-64000")
-            self._local.connection = connection
-            with self._lock:
-                self._connections.append(connection)
-        return connection
-
-    def _create(self) -> None:
-        connection = self.connection()
-        connection.execute(f"PRAGMA page_size={PAGE_SIZE}")
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.executescript(f"BEGIN IMMEDIATE;{SCHEMA}PRAGMA user_version={SCHEMA_VERSION};COMMIT;")
-
-    def _check_version(self) -> None:
-        try:
-            version = self.connection().execute("PRAGMA user_version").fetchone()[0]
-            if version == SCHEMA_VERSION:
-                self.connection().execute("SELECT count(*) FROM settings").fetchone()
-        except sqlite3.DatabaseError as error:
-            raise self.damaged(error) from error
-        if version != SCHEMA_VERSION:
-            raise IndexVersionError(
-                f"The index in {self.path.parent} has schema version {version}; this program writes {SCHEMA_VERSION}.", REBUILD
-            )
-
-    def damaged(self, error: Exception) -> IndexDamagedError:
-        return IndexDamagedError(f"The catalog {self.path} cannot be read: {error}.", REBUILD)
-
-    @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing. BEGIN IMMEDIATE, for a deferred one fails at once when another process has written."""
-        connection = self.connection()
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield connection
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
-
-    def leave(self) -> None:
-        """Close this thread's connection; for threads that end while the catalog stays open."""
-        connection = getattr(self._local, "connection", None)
-        if connection is not None:
-            del self._local.connection
-            with self._lock:
-                if connection in self._connections:
-                    self._connections.remove(connection)
-            connection.close()
-
-    def close(self) -> None:
-        with self._lock:
-            for connection in self._connections:
-                connection.close()
-            self._connections.clear()
-        self._local = threading.local()
-
-    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        try:
-            return self.connection().execute(sql, parameters).fetchall()
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
-                raise
-            raise self.damaged(error) from error
-
-    def value(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
-        found = self.rows(sql, parameters)
-        return found[0][0] if found else None
+        self._table: tuple[str, dict[int, DocumentInfo]] = ("", {})
+        super().__init__(path, create=create)
 
     # ------------------------------------------------------------ settings
 
@@ -135,11 +43,17 @@ class Catalog:
         return default if found is None else found
 
     def set_setting(self, key: str, value: str) -> None:
-        self.connection().execute("INSERT INTO settings VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", (key, value))
+        self.rows("INSERT INTO settings VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", (key, value))
 
     def generation(self) -> int:
         """Rises with every change that a reader must see."""
         return int(self.setting("generation", "0"))
+
+    @property
+    def version(self) -> str:
+        """Differs whenever the content does, also after another index was restored in its place."""
+        found = dict(self.rows("SELECT key, value FROM settings WHERE key IN ('incarnation', 'generation')"))
+        return f"{found.get('incarnation', '')}:{found.get('generation', '0')}"
 
     def raise_generation(self) -> None:
         self.set_setting("generation", str(self.generation() + 1))
@@ -147,10 +61,10 @@ class Catalog:
     # ------------------------------------------------------------ documents
 
     def document_table(self) -> dict[int, DocumentInfo]:
-        """All documents by number; kept until the generation rises."""
-        generation = self.generation()
-        if self._table[0] != generation:
-            self._table = (generation, self._read_documents())
+        """All documents by number; kept until something changes."""
+        version = self.version
+        if self._table[0] != version:
+            self._table = (version, self._read_documents())
         return self._table[1]
 
     def documents(self) -> list[DocumentInfo]:
@@ -165,18 +79,16 @@ class Catalog:
 
     def _read_documents(self) -> dict[int, DocumentInfo]:
         counts = {r[0]: (r[1], r[2]) for r in self.rows("SELECT document, count(*), sum(vector = 1) FROM chunks GROUP BY document")}
-        connection = self.connection()
-        cursor = connection.execute(f"SELECT {DOCUMENT_COLUMNS} FROM documents WHERE ready = 1 ORDER BY number")
-        cursor.row_factory = sqlite3.Row
-        return {row["number"]: document_from_row(row, *counts.get(row["number"], (0, 0))) for row in cursor}
+        found = self.rows(f"SELECT {DOCUMENT_COLUMNS} FROM documents WHERE ready = 1 ORDER BY number")
+        names = [name.strip() for name in DOCUMENT_COLUMNS.split(",")]
+        return {row[0]: document_from_row(dict(zip(names, row, strict=True)), *counts.get(row[0], (0, 0))) for row in found}
 
     def stamps(self) -> dict[str, FileStamp]:
         """What is known of each file, read or not, by source."""
-        sql = "SELECT source, number, size, mtime_ns, ctime_ns, sha256, indexed FROM documents WHERE ready = 1"
+        sql = "SELECT source, number, size, mtime_ns, ctime_ns, sha256, indexed, reading, kind, status FROM documents WHERE ready = 1"
         out = {r[0]: FileStamp(*r[1:]) for r in self.rows(sql)}
-        out.update(
-            {r[0]: FileStamp(None, r[1], r[2], r[3], "", "") for r in self.rows("SELECT source, size, mtime_ns, ctime_ns FROM unread")}
-        )
+        sql = "SELECT source, size, mtime_ns, ctime_ns, reading FROM unread"
+        out.update({r[0]: FileStamp(None, r[1], r[2], r[3], "", "", r[4], None, "not read") for r in self.rows(sql)})
         return out
 
     def unread(self) -> list[dict[str, Any]]:
@@ -292,6 +204,12 @@ class Catalog:
             sql = f"SELECT hash, vector FROM vectors WHERE fingerprint = ? AND hash IN ({','.join('?' * len(part))})"
             out.update(self.rows(sql, (fingerprint, *part)))
         return out
+
+    def check(self) -> None:
+        """Look at the whole file. Raises IndexDamagedError when it is damaged anywhere."""
+        found = self.value("PRAGMA quick_check")
+        if found != "ok":
+            raise self.damaged(found)
 
     # ------------------------------------------------------------ tables, reports
 

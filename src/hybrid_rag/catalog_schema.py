@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import zlib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hybrid_rag.records import Chunk, Document, DocumentInfo, Notice, TableCard, TableColumn, TableJoin
+from hybrid_rag.records import Chunk, Document, DocumentInfo, Kind, Notice, TableCard, TableColumn, TableJoin
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 PAGE_SIZE = 16_384
 
 SCHEMA = """
@@ -23,7 +23,8 @@ CREATE TABLE documents (
     size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, sha256 TEXT NOT NULL,
     modified TEXT NOT NULL, indexed TEXT NOT NULL,
     encoding TEXT, dialect TEXT, language TEXT, date TEXT, tags TEXT NOT NULL, pages INTEGER, row_count INTEGER,
-    status TEXT NOT NULL, notices TEXT NOT NULL, metadata TEXT NOT NULL, card TEXT, table_file TEXT
+    status TEXT NOT NULL, notices TEXT NOT NULL, metadata TEXT NOT NULL, card TEXT, table_file TEXT,
+    reading TEXT NOT NULL DEFAULT ''     -- the settings that it was read and cut with
 );
 CREATE UNIQUE INDEX documents_by_source ON documents (source) WHERE ready = 1;
 CREATE TABLE texts (document INTEGER PRIMARY KEY, body BLOB NOT NULL);
@@ -43,9 +44,17 @@ CREATE UNIQUE INDEX vectors_by_hash ON vectors (fingerprint, hash);
 CREATE TABLE failures (hash TEXT PRIMARY KEY, reason TEXT NOT NULL);
 CREATE TABLE outbox (seq INTEGER PRIMARY KEY AUTOINCREMENT, leg TEXT NOT NULL, op TEXT NOT NULL, number INTEGER NOT NULL, kind TEXT NOT NULL);
 CREATE INDEX outbox_by_leg ON outbox (leg, seq);
-CREATE TABLE unread (source TEXT PRIMARY KEY, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, report TEXT NOT NULL);
+CREATE TABLE unread (source TEXT PRIMARY KEY, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, report TEXT NOT NULL, reading TEXT NOT NULL DEFAULT '');
 CREATE TABLE reports (id INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT NOT NULL);
 """
+
+# From a version to the next one. An index of a version that has no step here is refused with the command to make it anew.
+MIGRATIONS: dict[int, str] = {
+    1: """
+ALTER TABLE documents ADD COLUMN reading TEXT NOT NULL DEFAULT '';
+ALTER TABLE unread ADD COLUMN reading TEXT NOT NULL DEFAULT '';
+""",
+}
 
 DOCUMENT_COLUMNS = "number, source, kind, format, title, size, sha256, modified, indexed, encoding, dialect, language, date, tags, pages, row_count, status, notices"
 CHUNK_COLUMNS = (
@@ -77,9 +86,12 @@ class FileStamp:
     ctime_ns: int
     sha256: str
     indexed: str
+    reading: str  # the settings that it was read with
+    kind: Kind | None
+    status: str
 
 
-def document_from_row(row: sqlite3.Row, chunks: int, with_vectors: int) -> DocumentInfo:
+def document_from_row(row: Mapping[str, Any], chunks: int, with_vectors: int) -> DocumentInfo:
     return DocumentInfo(
         source=row["source"],
         kind=row["kind"],
@@ -137,7 +149,9 @@ def chunk_values(number: int, chunk: Chunk, embedding_hash: str) -> tuple[Any, .
             chunk.header, chunk.page, chunk.page_label, first, last, embedding_hash)  # fmt: skip
 
 
-def document_values(document: Document, *, mtime_ns: int, ctime_ns: int, indexed: str, rows: int | None) -> dict[str, Any]:
+def document_values(
+    document: Document, *, mtime_ns: int, ctime_ns: int, indexed: str, rows: int | None, reading: str
+) -> dict[str, Any]:
     return {
         "source": document.source, "kind": document.kind, "format": document.format, "title": document.title,
         "size": document.size, "mtime_ns": mtime_ns, "ctime_ns": ctime_ns, "sha256": document.sha256,
@@ -146,6 +160,7 @@ def document_values(document: Document, *, mtime_ns: int, ctime_ns: int, indexed
         "tags": _json(document.tags), "pages": document.pages, "row_count": rows,
         "status": "partly" if any(n.partial for n in document.notices) else "read",
         "notices": _json([n.to_dict() for n in document.notices]), "metadata": _json(document.metadata),
+        "reading": reading,
     }  # fmt: skip
 
 

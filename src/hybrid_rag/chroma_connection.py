@@ -74,8 +74,8 @@ class Connection:
 class Connections:
     """Gives out the present connection and opens it when needed. Thread-safe."""
 
-    def __init__(self, settings: Callable[[], dict[str, Any]], exists: Callable[[], bool]) -> None:
-        self._settings, self._exists = settings, exists
+    def __init__(self, connect: Callable[[], Connection], exists: Callable[[], bool]) -> None:
+        self._connect, self._exists = connect, exists
         self._lock = threading.Lock()
         self._present: Connection | None = None
         self._closed = False
@@ -87,7 +87,7 @@ class Connections:
             if self._present is None:
                 if not create and not self._exists():
                     return None
-                self._present = Connection(self._settings())
+                self._present = self._connect()
             self._present.users += 1
             return self._present
 

@@ -45,7 +45,7 @@ def embed_missing(
     """Embed what has no vector. Raises Cancelled and EmbedderMismatchError; a server that is gone is a message."""
     out = Outcome()
     catalog = writer.catalog
-    catalog.connection().execute("UPDATE chunks SET vector = 0 WHERE vector = 2")
+    catalog.rows("UPDATE chunks SET vector = 0 WHERE vector = 2")
     if current and not catalog.value(
         "SELECT 1 FROM chunks c JOIN documents d ON d.number = c.document WHERE d.ready = 1 AND c.vector = 0 LIMIT 1"
     ):
@@ -83,26 +83,31 @@ class _Phase:
 
     def fill(self) -> None:
         """Vectors for all chunks that have none."""
+        if self._catalog.setting("beside"):  # another embedder was tried and given up
+            self._drop_others()
         self._out.reused += self._writer.fill_from_cache(self._model.fingerprint)
         for kind, stage in PHASES:
             self._each(kind, stage, "c.vector = 0", self._store)
 
     def switch(self) -> None:
-        """All vectors anew, beside the old; then the new ones are put in place in one step."""
+        """All vectors anew, beside the old ones, which are searched until the new ones take their place in one step.
+
+        A stopped switch goes on where it was: what is embedded is in the cache, what is in the new collection stays there.
+        """
         new, writer = self._model.fingerprint, self._writer
-        self._out.messages.append(
-            f"The embedder changed from {self._catalog.setting('embedder')} to {self._model.name}: new vectors are made beside the old."
-        )
+        self._out.messages.append(f"The embedder changed from {self._catalog.setting('embedder')} to {self._model.name}: new vectors are made beside the old.")
+        self._catalog.set_setting("beside", new)
         missing = "NOT EXISTS (SELECT 1 FROM vectors v WHERE v.fingerprint = '" + new + "' AND v.hash = c.hash)"
         for kind, stage in PHASES:
             self._each(kind, stage, missing, self._cache)
-        with self._catalog.transaction() as db:
-            db.execute("UPDATE chunks SET vector = 0")
-        writer.activate(new, self._model.name, self._model.dimensions)
-        self._out.reused += writer.fill_from_cache(new) - self._out.embedded
-        vectors = writer.vectors(new)
-        if hasattr(vectors, "drop_others"):  # the Chroma forms keep a collection an embedder
-            vectors.drop_others()
+        writer.prepare(new)
+        writer.swap(new, self._model.name, self._model.dimensions)
+        self._out.reused += int(self._catalog.value("SELECT count(*) FROM chunks WHERE vector = 1")) - self._out.embedded
+        self._drop_others()
+
+    def _drop_others(self) -> None:
+        self._writer.drop_others()
+        self._catalog.set_setting("beside", "")
 
     def _each(self, kind: Kind, stage: str, condition: str, keep: Callable[[Sequence[tuple[int, str]], Sequence[str], Kind], None]) -> None:
         """Walk the chunks of a kind that meet a condition, batch by batch."""
@@ -144,5 +149,6 @@ class _Phase:
     def _cache(self, rows: Sequence[tuple[int, str]], texts: Sequence[str], kind: Kind) -> None:
         good, failures = self._embed(rows, texts)
         self._writer.cache([(rows[i][1], self._vectors[self._fresh.index(i)].tobytes()) for i in good], self._model.fingerprint)
+        self._writer.note_failures([(rows[i][1], reason) for i, reason in failures.items()])
         self._out.embedded += len(good)
         self._out.failed += len(failures)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 Pooling = Literal["cls", "mean"]
+BUNDLED_DIMENSIONS = 384
 POOLING_FILE = "1_Pooling/config.json"  # of a sentence-transformers model
 
 
@@ -93,6 +94,15 @@ def pooling_of(folder: Path, name: str) -> Pooling:
         settings = json.loads((folder / POOLING_FILE).read_text(encoding="utf-8"))
         return "cls" if settings.get("pooling_mode_cls_token") else "mean"
     return "cls" if any(family in name.lower() for family in ("bge", "mxbai", "arctic")) else "mean"
+
+
+def bundled_fingerprint(document_prefix: str | None = None) -> str:
+    """The fingerprint that :func:`bundled_embedder` has, without loading the model."""
+    name = "bundled:bge_small_en"
+    prefix = prefixes_for(name)[1] if document_prefix is None else document_prefix
+    return fingerprint(
+        name=f"{name}/cls", digest=PINS["bge_small_en"][MODEL_FILE], dimensions=BUNDLED_DIMENSIONS, document_prefix=prefix, max_tokens=MAX_TOKENS
+    )
 
 
 def bundled_embedder(*, threads: int = 0, query_prefix: str | None = None, document_prefix: str | None = None) -> OnnxEmbedder:

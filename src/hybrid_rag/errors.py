@@ -12,6 +12,7 @@
     │   ├── IndexDamagedError     the catalog cannot be read; rebuild from the documents
     │   ├── IndexVersionError     made by another schema version
     │   ├── IndexEmptyError       nothing is indexed yet
+    │   ├── IndexStorageError     the disk is full, or the folder cannot be read or written
     │   └── EmbedderMismatchError the index holds vectors of another embedder
     ├── OllamaError           the Ollama server
     │   ├── OllamaUnreachableError   no server at the address
@@ -94,6 +95,10 @@ class IndexVersionError(IndexError_):
 
 
 class IndexEmptyError(IndexError_):
+    pass
+
+
+class IndexStorageError(IndexError_):
     pass
 
 

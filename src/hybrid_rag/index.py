@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import shutil
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Literal
 from hybrid_rag.analysis import Analyzer
 from hybrid_rag.catalog import Catalog
 from hybrid_rag.catalog_schema import StoredChunk
-from hybrid_rag.errors import HybridRagError, IndexDamagedError, IndexEmptyError, IndexLockedError
+from hybrid_rag.errors import HybridRagError, IndexDamagedError, IndexLockedError, IndexStorageError
 from hybrid_rag.lexical import LexicalEntry, LexicalIndex, RankBm25Index, TantivyIndex, record_keys
 from hybrid_rag.lock import is_locked, write_lock
 from hybrid_rag.records import Kind
+from hybrid_rag.seal import sealed
+from hybrid_rag.tantivy_files import damage
 from hybrid_rag.vectors import VectorIndex, VectorsClosed
 from hybrid_rag.vectors_chroma import ChromaServerVectors, ChromaVectors
 from hybrid_rag.vectors_exact import ExactVectors
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from hybrid_rag.writer import Writer
 
 CATALOG_FILE, LEXICAL_FOLDER, VECTOR_FOLDER, TABLE_FOLDER = "catalog.sqlite", "lexical", "vectors", "tables"
+INCOMING_FOLDER = "incoming"  # a backup on its way in
 REOPENED = 5  # times that a search looks again when the vectors are opened anew under it
 log = logging.getLogger(__name__)
 
@@ -63,17 +66,24 @@ class Index:
         self._lexical: LexicalIndex | None = None
         self._vectors: tuple[str, VectorIndex] | None = None
         self._written: VectorIndex | None = None  # the one that a writer of this process is filling: it sees its own writes
-        path = self.directory / CATALOG_FILE
-        if not path.exists() and not create:
-            raise IndexEmptyError(f"Nothing is indexed yet in {self.directory}.", "Run `hybrid-rag index`.")
+        if create:
+            self._make_directory()
+        self.catalog = Catalog(self.directory / CATALOG_FILE, create=create)
+        self._seen = self._generations()
+
+    def create(self) -> None:
+        """Make the index when there is none (any more): another process may have reset it."""
+        if not self.catalog.path.exists():
+            self._make_directory()
+            self.catalog.create()
+            self.refresh()
+
+    def _make_directory(self) -> None:
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise HybridRagError(
-                f"The index directory {self.directory} cannot be made: {error.strerror}.", "Set vector_store.persist_directory."
-            ) from error
-        self.catalog = Catalog(path, create=create)
-        self._seen = self._generations()
+            message = f"The index directory {self.directory} cannot be made: {error.strerror}."
+            raise IndexStorageError(message, "Set vector_store.persist_directory to a folder that can be written.") from error
 
     # ------------------------------------------------------------ state
 
@@ -101,14 +111,20 @@ class Index:
         return sum(c["vectors"] for c in counts) / total if total else 1.0
 
     def refresh(self) -> bool:
-        """Look whether another process has changed something, and see it if so. True when it has."""
+        """Look whether something has changed, by whichever process, and see it if so. True when it has.
+
+        Raises IndexEmptyError when the index was reset.
+        """
         now = self._generations()
         if now == self._seen:
             return False
         with self._lock:
-            if now[0] != self._seen[0] and self._lexical is not None:
-                self._lexical.reload()
-            if now[1] != self._seen[1] and self._vectors is not None and self._vectors[1] is not self._written:
+            generation, vector_generation, incarnation = (new != old for new, old in zip(now, self._seen, strict=True))
+            if incarnation:  # another index stands in the place of the one that was open
+                self.close_legs()
+            if generation and self._lexical is not None:
+                self._reload_lexical()
+            if vector_generation and self._vectors is not None and self._vectors[1] is not self._written:
                 if self._vectors[0] == self.fingerprint:
                     self._vectors[1].reload()
                 else:
@@ -116,52 +132,85 @@ class Index:
             self._seen = now
         return True
 
+    def _reload_lexical(self) -> None:
+        assert self._lexical is not None
+        try:
+            if self._stands_in():
+                raise IndexDamagedError("The keyword index was not usable before.")
+            self._lexical.reload()
+        except IndexDamagedError as error:
+            log.info("the keyword index is opened anew: %s", error.message)
+            self._lexical.close()
+            self._lexical = None
+
+    def _stands_in(self) -> bool:
+        """The keyword leg is one in memory because the configured one could not be used."""
+        return self.options.lexical_engine == "tantivy" and isinstance(self._lexical, RankBm25Index)
+
     @property
-    def state(self) -> tuple[str, str]:
+    def state(self) -> tuple[str, str, str]:
         """Differs whenever something has changed that a search can see (as of the last :meth:`refresh`)."""
         return self._seen
 
-    def _generations(self) -> tuple[str, str]:
-        found = dict(self.catalog.rows("SELECT key, value FROM settings WHERE key IN ('generation', 'vector_generation')"))
-        return found.get("generation", "0"), found.get("vector_generation", "0")
+    def _generations(self) -> tuple[str, str, str]:
+        names = ("generation", "vector_generation", "incarnation")
+        found = dict(self.catalog.rows("SELECT key, value FROM settings WHERE key IN (?, ?, ?)", names))
+        return tuple(found.get(name, "0") for name in names)  # type: ignore[return-value]
+
+    @property
+    def writable(self) -> bool:
+        """May this process write to the index directory?"""
+        return os.access(self.directory, os.W_OK) and os.access(self.catalog.path, os.W_OK)
 
     # ------------------------------------------------------------ legs
 
     @property
     def lexical(self) -> LexicalIndex:
-        """The keyword leg. A missing or damaged one is made again from the catalog when no other process writes."""
+        """The keyword leg. A missing or damaged one is made again from the catalog; while that cannot be, because another
+        process writes or nothing can be written, words are looked up in memory."""
         with self._lock:
             if self._lexical is None:
                 self._lexical = self._open_lexical()
-                if self._needs_mending():
-                    try:
-                        with self.writer():
-                            pass
-                    except IndexLockedError:
-                        log.info("another process is writing; it brings the keyword index up to date")
-                    self._lexical = self._lexical or self._open_lexical()
             return self._lexical
 
     def _open_lexical(self) -> LexicalIndex:
         if self.options.lexical_engine == "rank_bm25":
-            return RankBm25Index(lambda: map(entry, self.catalog.iterate_chunks()), self.analyzer)
-        folder = self.directory / LEXICAL_FOLDER
+            return self._lexical_in_memory()
+        folder, busy = self.directory / LEXICAL_FOLDER, is_locked(self.directory)
+        found: LexicalIndex | None = None
         try:
-            return TantivyIndex(folder, self.analyzer)
+            found = TantivyIndex(folder, self.analyzer, create=False)
+            problem = "" if busy else self._lexical_problem(found, folder)
         except IndexDamagedError as error:
-            if is_locked(self.directory):
-                raise
-            self.messages.append(f"The keyword index was damaged and is made again from the catalog ({error.message}).")
-            shutil.rmtree(folder, ignore_errors=True)
-            return TantivyIndex(folder, self.analyzer)
+            problem = error.message if self.catalog.value("SELECT 1 FROM chunks LIMIT 1") else ""
+        if found is not None and not problem:
+            return found
+        if found is not None:
+            found.close()
+        if problem and not busy and self._mended():
+            return self._lexical or TantivyIndex(folder, self.analyzer, create=False)
+        if problem:
+            log.info("words are looked up in memory: %s", problem)
+        return self._lexical_in_memory()
 
-    def _needs_mending(self) -> bool:
-        """The keyword index does not hold what the catalog holds, and nobody is writing."""
-        assert self._lexical is not None
-        if self.options.lexical_engine == "rank_bm25":
-            return False
+    def _lexical_in_memory(self) -> LexicalIndex:
+        return RankBm25Index(lambda: map(entry, self.catalog.iterate_chunks()), self.analyzer)
+
+    def _lexical_problem(self, found: LexicalIndex, folder: Path) -> str:
+        """Why a keyword index that could be opened is not to be used, "" when it is."""
+        if not sealed(folder) and (problem := damage(folder)):
+            return problem
         wanted = self.catalog.value("SELECT count(*) FROM chunks c JOIN documents d ON d.number = c.document WHERE d.ready = 1")
-        return self._lexical.count() != wanted and not is_locked(self.directory)
+        return "" if found.count() == wanted else "it does not hold what the catalog holds"
+
+    def _mended(self) -> bool:
+        """Become the writer for a moment, which mends what is damaged; False when that cannot be now."""
+        try:
+            with self.writer():
+                return True
+        except (IndexLockedError, IndexStorageError) as error:
+            log.info("the keyword index is not mended now: %s", error.message)
+            return False
 
     @property
     def vectors(self) -> VectorIndex | None:
@@ -195,7 +244,7 @@ class Index:
         if self.options.vector_mode == "server":
             return self.open_vectors(fingerprint)
         unsafe = self.catalog.setting("dirty") == "1" and not is_locked(self.directory)
-        if self.options.cold or unsafe:
+        if self.options.cold or unsafe or not self.writable:
             return ExactVectors(self.vector_source(fingerprint))
         try:
             return self.open_vectors(fingerprint)
@@ -231,6 +280,10 @@ class Index:
         """Let go of both legs; they are opened again when needed."""
         with self._lock:
             self._close_vectors()
+            self.close_lexical()
+
+    def close_lexical(self) -> None:
+        with self._lock:
             if self._lexical is not None:
                 self._lexical.close()
                 self._lexical = None
@@ -242,12 +295,15 @@ class Index:
         """The right to write, after mending what an unclean end has left. Raises IndexLockedError."""
         from hybrid_rag.writer import Writer
 
+        self.create()
         with write_lock(self.directory):
             writer = Writer(self)
             try:
                 writer.begin()
                 try:
                     yield writer
+                except (IndexStorageError, IndexDamagedError):
+                    raise  # the next run looks at what is on the disk
                 except HybridRagError:
                     writer.end()
                     raise

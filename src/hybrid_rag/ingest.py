@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from hybrid_rag.catalog_schema import FileStamp
 from hybrid_rag.digest import file_digest
 from hybrid_rag.embedder_run import embed_missing
-from hybrid_rag.errors import Cancelled, DataError
+from hybrid_rag.errors import Cancelled, DataError, IndexStorageError
 from hybrid_rag.index import Index
 from hybrid_rag.loading.scan import FoundFile, Scan, scan, source_of
-from hybrid_rag.records import Change, DocumentInfo, FileReport, IndexReport, Progress
+from hybrid_rag.records import Change, DocumentInfo, FileReport, IndexReport, Kind, Progress
 from hybrid_rag.workers import ChunkBatch, Failed, Finished, ReadOptions, read_all
 
 if TYPE_CHECKING:
     from hybrid_rag.embedding import Embedder
     from hybrid_rag.writer import Writer
 
-FLUSH_SECONDS = 1.5  # new documents are searchable by words at the latest so long after they were read
+FLUSH_SECONDS = 0.8  # new documents are searchable by words at the latest so long after they were read
 FLUSH_CHUNKS = 4000
+READING = 1  # to be raised when files are read or cut in another way than before: all are read anew then
 SAME_MOMENT_NS = 2_000_000_000  # a stamp that close to the run that saw it proves nothing: the file is hashed
 log = logging.getLogger(__name__)
 
@@ -53,6 +55,7 @@ class _Run:
     started: float
     files: dict[str, FileReport] = field(default_factory=dict)
     chunks: int = 0
+    read_anew: int = 0  # because settings have changed
     first_searchable: float | None = None
     flushed: float = 0.0
     waiting: int = 0
@@ -75,6 +78,7 @@ def ingest(
     """
     show, stop = progress or (lambda event: None), cancel or (lambda: False)
     started, run = datetime.now(UTC), _Run(time.monotonic())
+    index.create()
     found = _scan(index, options)
     show(Progress("scan", len(found.files), len(found.files)))
     read_options = replace(options.read, tables_directory=index.tables_directory)
@@ -94,11 +98,15 @@ def ingest(
         chunks_failed=outcome.failed,
         embedder=outcome.embedder,
         first_searchable_seconds=run.first_searchable,
-        messages=tuple(dict.fromkeys([*notes, *outcome.messages, *index.messages])),
+        messages=tuple(dict.fromkeys([*notes, *_said(run), *outcome.messages, *index.messages])),
     )
     index.messages.clear()
     index.catalog.save_report(report.to_dict())
     return report
+
+
+def _said(run: _Run) -> list[str]:
+    return [f"{run.read_anew} files were read anew: the settings of reading or cutting have changed."] if run.read_anew else []
 
 
 def _scan(index: Index, options: IngestOptions) -> Scan:
@@ -126,6 +134,10 @@ def _difference(writer: Writer, found: Scan, options: IngestOptions, run: _Run) 
         if stamp is None:
             changes[file.source] = "added"
             todo.append(file)
+        elif not _read_as_now(options.read, stamp, file):
+            run.read_anew += 1
+            changes[file.source] = "changed"
+            todo.append(file)
         elif not options.verify and _same_stamp(file, stamp):
             same.append(file.source)
         elif stamp.number is not None and stamp.size == file.size and _digest(file.path) == stamp.sha256:
@@ -147,6 +159,21 @@ def _difference(writer: Writer, found: Scan, options: IngestOptions, run: _Run) 
         for source in gone:
             run.files[source] = FileReport(source, "not read", "deleted", reason="the file is gone; so is all that was indexed of it")
     return todo, changes
+
+
+def reading(options: ReadOptions, source: str, kind: Kind | None) -> str:
+    """The settings that decide what is read of a file and how it is cut: "<cutting>/<limits>". ``kind`` None: not known."""
+    loader = {suffix.lower(): name for suffix, name in options.loaders.items()}.get(PurePosixPath(source).suffix.lower(), "")
+    c = options.chunks
+    cutting = {"table": (c.rows,), "text": (c.text_size, c.text_overlap), None: (c.rows, c.text_size, c.text_overlap)}[kind]
+    parts = [repr((READING, loader, cutting)), repr(options.limits)]
+    return "/".join(hashlib.sha256(part.encode("utf-8")).hexdigest()[:16] for part in parts)
+
+
+def _read_as_now(options: ReadOptions, stamp: FileStamp, file: FoundFile) -> bool:
+    """Would the file be read and cut now as it was? Limits matter for what was not, or not wholly, read."""
+    now = reading(options, file.source, stamp.kind)
+    return stamp.reading == now or (stamp.status == "read" and stamp.reading.partition("/")[0] == now.partition("/")[0])
 
 
 def _same_stamp(file: FoundFile, stamp: FileStamp) -> bool:
@@ -240,9 +267,9 @@ def _read(
         file, change = by_source[event.source], changes[event.source]
         if isinstance(event, Finished):
             number = number or writer.reserve(event.source)
-            run.files[event.source] = _finish(writer, number, event, file, stamps[event.source], change)
+            run.files[event.source] = _finish(writer, number, event, file, stamps[event.source], change, options.read)
         else:
-            run.files[event.source] = _fail(writer, event, file, stamps[event.source])
+            run.files[event.source] = _fail(writer, event, file, stamps[event.source], options.read)
         number = None
         done += 1
         _flush(writer, run, last=done == len(todo))
@@ -263,10 +290,19 @@ def _flush(writer: Writer, run: _Run, *, last: bool) -> None:
             run.first_searchable = round(time.monotonic() - run.started, 3)
 
 
-def _finish(writer: Writer, number: int, event: Finished, file: FoundFile, ctime_ns: int, change: Change) -> FileReport:
+def _finish(
+    writer: Writer, number: int, event: Finished, file: FoundFile, ctime_ns: int, change: Change, options: ReadOptions
+) -> FileReport:
     document = event.document
     writer.finish(
-        number, document, mtime_ns=file.mtime_ns, ctime_ns=ctime_ns, rows=event.rows, card=event.card, table_file=event.table_file
+        number,
+        document,
+        mtime_ns=file.mtime_ns,
+        ctime_ns=ctime_ns,
+        rows=event.rows,
+        card=event.card,
+        table_file=event.table_file,
+        reading=reading(options, event.source, document.kind),
     )
     partial = [n for n in document.notices if n.partial]
     return FileReport(
@@ -286,10 +322,13 @@ def _finish(writer: Writer, number: int, event: Finished, file: FoundFile, ctime
     )
 
 
-def _fail(writer: Writer, event: Failed, file: FoundFile, ctime_ns: int) -> FileReport:
+def _fail(writer: Writer, event: Failed, file: FoundFile, ctime_ns: int, options: ReadOptions) -> FileReport:
+    if isinstance(event.error, IndexStorageError):
+        raise event.error  # the disk is full: that says nothing about the file
     form = file.path.suffix.lower().lstrip(".")
     report = FileReport(event.source, "not read", "failed", format=form, reason=event.error.message, remedy=event.error.remedy)
-    writer.fail(report, size=file.size, mtime_ns=file.mtime_ns, ctime_ns=ctime_ns)
+    how = reading(options, event.source, None)
+    writer.fail(report, size=file.size, mtime_ns=file.mtime_ns, ctime_ns=ctime_ns, reading=how)
     return report
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
-from collections.abc import Callable, Collection, Iterable
+import shutil
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from hybrid_rag.analysis import Analyzer, LexicalQuery, is_identifier, normalise
 from hybrid_rag.errors import IndexDamagedError
 from hybrid_rag.records import KINDS, Kind
+from hybrid_rag.storage import storage_error
+from hybrid_rag.tantivy_files import META, view
 
 if TYPE_CHECKING:
     import tantivy
@@ -19,6 +25,7 @@ CONTEXT_WEIGHT = 0.5  # of title and heading path against the text itself
 WRITER_HEAP = 64_000_000  # bytes
 TIE_MARGIN = 16  # hits looked at beyond k, so that equal scores are ordered by number at the cut too
 _FIRST_CELL = re.compile(r"(?:\A|\n\n)[^\n:]+: ([^\n]+)")
+REBUILD = "Run `hybrid-rag rebuild lexical`."
 MOST_TIES = 4096  # hits looked at when that is not enough; beyond it equal scores keep the engine's order
 
 
@@ -80,11 +87,16 @@ class LexicalIndex(Protocol):
 class TantivyIndex:
     """The default engine. One writer at a time (the index directory's lock sees to it); any number of readers."""
 
-    def __init__(self, directory: Path, analyzer: Analyzer) -> None:
+    def __init__(self, directory: Path, analyzer: Analyzer, *, create: bool = True) -> None:
+        """Raises IndexDamagedError, also when there is none and ``create`` is off; IndexStorageError."""
         import tantivy
 
         self._tantivy, self._analyzer, self._directory = tantivy, analyzer, directory
-        directory.mkdir(parents=True, exist_ok=True)
+        self._view: Path | None = None  # links to the files of a folder that cannot be written
+        if create:
+            directory.mkdir(parents=True, exist_ok=True)
+        elif not (directory / META).exists():
+            raise IndexDamagedError(f"The keyword index in {directory} is missing.", REBUILD)
         schema = tantivy.SchemaBuilder()
         for name in ("number", "document", "kind"):
             schema.add_integer_field(name, indexed=True, fast=True)
@@ -92,19 +104,30 @@ class TantivyIndex:
         schema.add_text_field("context", tokenizer_name="whitespace", index_option="position")
         schema.add_text_field("keys", tokenizer_name="whitespace", index_option="freq")
         self._schema = schema.build()
-        try:
-            self._index = tantivy.Index(self._schema, path=str(directory))
+        with self._explained():
+            if not os.access(directory, os.W_OK):
+                self._view = view(directory)
+            self._index = tantivy.Index(self._schema, path=str(self._view or directory))
             self._index.config_reader(reload_policy="manual", num_warmers=0)
             self._index.reload()
-        except (ValueError, OSError) as error:
-            raise IndexDamagedError(
-                f"The keyword index in {directory} cannot be opened: {error}", "Run `hybrid-rag rebuild lexical`."
-            ) from error
         self._writer: tantivy.IndexWriter | None = None
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """tantivy's errors as ours: a full disk is no damage."""
+        try:
+            yield
+        except (ValueError, OSError) as error:
+            damaged = IndexDamagedError(f"The keyword index in {self._directory} cannot be used: {error}", REBUILD)
+            raise storage_error(error, f"the keyword index in {self._directory}") or damaged from error
 
     def add(self, entries: Iterable[LexicalEntry]) -> None:
         writer = self._open_writer()
         for entry in entries:
+            self._put(writer, entry)
+
+    def _put(self, writer: tantivy.IndexWriter, entry: LexicalEntry) -> None:
+        with self._explained():
             writer.delete_documents_by_term("number", entry.number)
             document = self._tantivy.Document()
             document.add_integer("number", entry.number)
@@ -118,16 +141,21 @@ class TantivyIndex:
 
     def delete(self, numbers: Iterable[int]) -> None:
         writer = self._open_writer()
-        for number in numbers:
-            writer.delete_documents_by_term("number", number)
+        with self._explained():
+            for number in numbers:
+                writer.delete_documents_by_term("number", number)
 
     def commit(self) -> None:
-        if self._writer is not None:
-            self._writer.commit()
-        self._index.reload()
+        with self._explained():
+            if self._writer is not None:
+                self._writer.commit()
+            self._index.reload()
 
     def reload(self) -> None:
-        self._index.reload()
+        with self._explained():
+            if self._view is not None:
+                view(self._directory, self._view)
+            self._index.reload()
 
     def count(self) -> int:
         return self._index.searcher().num_docs
@@ -157,16 +185,21 @@ class TantivyIndex:
         return max(searcher.doc_freq(field, term) for field in ("body", "context"))
 
     def release(self) -> None:
-        if self._writer is not None:
-            self._writer.wait_merging_threads()
-            self._writer = None
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            with contextlib.suppress(ValueError):  # a merge that failed on a full disk; what was committed stands
+                writer.wait_merging_threads()
 
     def close(self) -> None:
         self.release()
+        if self._view is not None:
+            shutil.rmtree(self._view, ignore_errors=True)
+            self._view = None
 
     def _open_writer(self) -> tantivy.IndexWriter:
         if self._writer is None:
-            self._writer = self._index.writer(heap_size=WRITER_HEAP, num_threads=1)
+            with self._explained():
+                self._writer = self._index.writer(heap_size=WRITER_HEAP, num_threads=1)
         return self._writer
 
     def _build(self, query: LexicalQuery, kind: Kind | None, documents: Collection[int] | None) -> Any:

@@ -42,6 +42,22 @@ class Parts:
                 self._embedders[provider] = self._build_embedder(provider)
             return self._embedders[provider]
 
+    def embedder_of(self, name: str, provider: str) -> Embedder:
+        """The embedder that made an index's vectors, when it can be had; else the one of ``provider``.
+
+        They differ while the vectors of a newly configured model are being made. Raises ModelError or OllamaError.
+        """
+        kind, _, model = name.partition(":")
+        if kind not in ("bundled", "ollama") or (kind == provider and model == self._model_of(kind)):
+            return self.embedder(provider)
+        with self._lock:
+            if name not in self._embedders:
+                self._embedders[name] = self._build_embedder(kind, model)
+            return self._embedders[name]
+
+    def _model_of(self, kind: str) -> str:
+        return self._config.ollama.embedding_model if kind == "ollama" else "bge_small_en"
+
     def choose_provider(self, indexed_with: str | None) -> tuple[str | None, tuple[str, ...]]:
         """Which provider embeds, and notes on why. ``indexed_with``: name of the index's embedder ("ollama:…"), if any."""
         wanted = self._config.embedding.provider
@@ -57,14 +73,14 @@ class Parts:
             return "bundled", (f"Vectors come from the bundled model: {error.message}",)
         return "ollama", ()
 
-    def _build_embedder(self, provider: str) -> Embedder:
+    def _build_embedder(self, provider: str, model: str | None = None) -> Embedder:
         settings, ollama = self._config.embedding, self._config.ollama
         if provider == "ollama":
             from hybrid_rag.embedding_ollama import OllamaEmbedder
 
             return OllamaEmbedder(
                 base_url=ollama.base_url,
-                model=ollama.embedding_model,
+                model=model or ollama.embedding_model,
                 query_prefix=settings.query_prefix,
                 document_prefix=settings.document_prefix,
                 connect_seconds=ollama.connect_seconds,

@@ -5,26 +5,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 PROBE_SECONDS = 120.0
 SAMPLES = 10
-
-
-def manifest(folders: Sequence[Path]) -> str:
-    """A hash of names, sizes and times of all files: equal as long as nobody has touched them."""
-    digest = hashlib.sha256()
-    for folder in folders:
-        for path in sorted(p for p in folder.rglob("*") if p.is_file()) if folder.exists() else ():
-            stat = path.stat()
-            digest.update(f"{path.relative_to(folder)}\0{stat.st_size}\0{stat.st_mtime_ns}\n".encode())
-        digest.update(b"\n")
-    return digest.hexdigest()
 
 
 def probe(directory: Path, *, prefix: str, fingerprint: str, dimensions: int) -> str:

@@ -14,14 +14,12 @@ from hybrid_rag import query_log
 from hybrid_rag.answering import WITHOUT_MODEL, Answerer, AnswerOptions
 from hybrid_rag.background import Background
 from hybrid_rag.browsing import Related, Timeline, passage, recent, related, timeline, whole_tokens
-from hybrid_rag.chunking import ChunkOptions
 from hybrid_rag.config import Config, Loaded, load
 from hybrid_rag.errors import HybridRagError, IndexDamagedError, IndexVersionError, InputError
 from hybrid_rag.files import Files
 from hybrid_rag.filters import Filters
-from hybrid_rag.index import Index, IndexOptions
+from hybrid_rag.index import Index
 from hybrid_rag.ingest import IngestOptions, ingest
-from hybrid_rag.loading import Limits
 from hybrid_rag.lock import holder, is_locked
 from hybrid_rag.maintenance import Part, Verification, backup, rebuild, reset, restore, sizes, verify
 from hybrid_rag.parts import Parts
@@ -42,8 +40,8 @@ from hybrid_rag.records import (
     TableResult,
 )
 from hybrid_rag.retrieval import RetrievalOptions, Retriever
+from hybrid_rag.storing_options import index_options, ingest_options
 from hybrid_rag.table_store import SqlLimits, TableStore
-from hybrid_rag.workers import ReadOptions
 
 if TYPE_CHECKING:
     from hybrid_rag.embedding import Embedder
@@ -101,21 +99,14 @@ class Service:
         with self._lock:
             if self._opened is None:
                 c = self.config
-                index = Index(self._index_options(), create=create)
+                index = Index(index_options(self.config, cold=self._cold), create=create)
                 retriever = Retriever(index, lambda: self._embedder(index), self.parts.reranker, self._retrieval_options())
                 answerer = Answerer(retriever, self.parts.chat, self.parts.reranker, self._answer_options())
                 limits = SqlLimits(c.tables.max_seconds, c.tables.max_memory_mb, c.tables.max_rows)
-                store = TableStore(index.tables_directory, index.catalog.tables, index.catalog.generation, limits=limits)
+                store = TableStore(index.tables_directory, index.catalog.tables, lambda: index.catalog.version, limits=limits)
                 tables = TableAnswerer(store, retriever, self.parts.chat, synonyms=c.tables.synonyms)
                 self._opened = (index, retriever, answerer, store, tables)
             return self._opened
-
-    def _index_options(self) -> IndexOptions:
-        v, r = self.config.vector_store, self.config.retrieval
-        return IndexOptions(
-            directory=v.persist_directory, lexical_engine=r.lexical_engine, language=r.language, vector_mode=v.mode, host=v.host,
-            port=v.port, ssl=v.ssl, token=v.token, prefix=v.collection_prefix, cold=self._cold,
-        )  # fmt: skip
 
     def _retrieval_options(self) -> RetrievalOptions:
         r = self.config.retrieval
@@ -134,19 +125,12 @@ class Service:
         )  # fmt: skip
 
     def _embedder(self, index: Index) -> Embedder | None:
-        """The embedder of the index's vectors, for queries."""
+        """The embedder of the index's vectors, for queries: also while those of another, configured by now, are being made."""
         if self.config.embedding.provider == "none" or not index.embedder_name:
             return None
         provider = index.embedder_name.partition(":")[0]
-        return self.parts.embedder(
-            provider if self.config.embedding.provider == "auto" or provider == "bundled" else self.config.embedding.provider
-        )
-
-    def _read_options(self) -> ReadOptions:
-        d = self.config.document_processing
-        limits = Limits(max_bytes=int(d.max_file_mb * MB), max_pages=d.max_pages, max_unpacked_bytes=int(d.max_unpacked_mb * MB), max_seconds=d.max_seconds,
-                        max_memory_bytes=int(d.max_memory_mb * MB), ocr=d.ocr, ocr_languages=d.ocr_languages)  # fmt: skip
-        return ReadOptions(limits, ChunkOptions(d.text_chunk_size, d.text_chunk_overlap, d.csv_chunk_size), dict(self.config.loaders))
+        chosen = provider if self.config.embedding.provider == "auto" or provider == "bundled" else self.config.embedding.provider
+        return self.parts.embedder_of(index.embedder_name, chosen)
 
     def _filters(self, filters: Filters | None) -> Filters:
         """The given filters, or the configured defaults."""
@@ -166,19 +150,11 @@ class Service:
 
         Raises DataError, IndexLockedError, EmbedderMismatchError, Cancelled. Files that cannot be read are in the report.
         """
-        options = IngestOptions(
-            root=self.config.data.directory,
-            exclude=self.config.data.exclude,
-            read=self._read_options(),
-            workers=self.config.document_processing.workers,
-            verify=verify,
-            paths=tuple(Path(p) for p in paths) if paths is not None else None,
-            on_change=self.config.embedding.on_change,
-        )
+        options = ingest_options(self.config, paths, verify=verify)
         self._check_folder(options)
         index = self._open(create=True)[0]
         provider, notes = self.parts.choose_provider(index.embedder_name)
-        current = bool(index.embedder_name and index.embedder_name.startswith("bundled:") and provider == "bundled")
+        current = provider == "bundled" and self._is_bundled(index)
         return ingest(
             index,
             options,
@@ -188,6 +164,12 @@ class Service:
             cancel=cancel,
             notes=notes,
         )
+
+    def _is_bundled(self, index: Index) -> bool:
+        """The index's vectors are those that the bundled model would make now; told without loading it."""
+        from hybrid_rag.embedding_onnx import bundled_fingerprint
+
+        return index.fingerprint == bundled_fingerprint(self.config.embedding.document_prefix)
 
     def _check_folder(self, options: IngestOptions) -> None:
         """A missing folder is an error before an index directory is made."""
@@ -384,18 +366,20 @@ class Service:
         return verify(self._open()[0])
 
     def rebuild(self, part: Part = "all", **run: Any) -> IndexReport | None:
-        """Make legs again from the catalog. ``all`` with a catalog that cannot be read: a new index from the documents."""
+        """Make legs again from the catalog. ``all`` with a catalog that cannot be read, wherever the damage is: a new index
+        from the documents."""
         try:
             index = self._open()[0]
-            index.catalog.counts()
+            if part == "all":
+                index.catalog.check()
+            rebuild(index, part)
+            return self.index(**run) if part == "all" else None
         except (IndexDamagedError, IndexVersionError):
             if part != "all":
                 raise
-            self.close()
-            reset(self.config.vector_store.persist_directory)
-            return self.index(**run)
-        rebuild(index, part)
-        return self.index(**run) if part == "all" else None
+        self.close()
+        reset(self.config.vector_store.persist_directory)
+        return self.index(**run)
 
     def backup(self, destination: str | Path) -> None:
         backup(self._open()[0], Path(destination))
@@ -407,6 +391,11 @@ class Service:
             pass  # opening for writing makes the legs again from the catalog
 
     def reset(self) -> None:
+        """Delete the index, on a Chroma server too; the documents stay. Raises IndexEmptyError, IndexLockedError."""
+        if self.config.vector_store.mode == "server":
+            index = self._open()[0]
+            if index.fingerprint:
+                index.open_vectors(index.fingerprint).clear()
         self.close()
         reset(self.config.vector_store.persist_directory)
 

@@ -25,9 +25,9 @@ OWN_MEMORY_MB = 1024  # for the statements of our own rules
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The tables of one generation of the index."""
+    """The tables of one state of the index."""
 
-    generation: int
+    generation: str
     cards: tuple[TableCard, ...]
     files: dict[str, str]
 
@@ -39,18 +39,18 @@ class TableStore:
     """
 
     def __init__(
-        self, directory: Path, tables: Callable[[], Sequence[tuple[TableCard, str]]], generation: Callable[[], int], *, limits: SqlLimits
+        self, directory: Path, tables: Callable[[], Sequence[tuple[TableCard, str]]], generation: Callable[[], str], *, limits: SqlLimits
     ) -> None:
         self._directory, self._tables, self._generation, self._limits = directory, tables, generation, limits
         self._lock = threading.RLock()
-        self._known = _Known(-1, (), {})
+        self._known = _Known("", (), {})
         self._database: TableDatabase | None = None
         self._workers: list[SqlWorker] = []
 
     # ------------------------------------------------------------ cards
 
     @property
-    def generation(self) -> int:
+    def generation(self) -> str:
         return self._generation()
 
     def cards(self) -> list[TableCard]:

@@ -8,14 +8,18 @@ mid-write leaves a mark in the lock file, and readers stay away until the folder
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hybrid_rag.errors import IndexDamagedError, IndexError_, IndexLockedError
+from hybrid_rag.chroma_connection import Connection
+from hybrid_rag.errors import IndexDamagedError, IndexError_, IndexLockedError, IndexStorageError
 from hybrid_rag.file_lock import LockTimeout, hold
+from hybrid_rag.seal import seal, sealed
+from hybrid_rag.storage import storage_error
 from hybrid_rag.vectors import VectorSource
 from hybrid_rag.vectors_chroma_base import SMALL, WAIT, ChromaBase
 
@@ -59,7 +63,7 @@ class ChromaVectors(ChromaBase):
                     raise IndexDamagedError(f"A write to the vector index in {self._directory} was broken off.", MEND)
                 try:
                     yield
-                except IndexDamagedError:
+                except (IndexDamagedError, IndexStorageError):
                     held.clean = False
                     raise
         except LockTimeout:
@@ -67,10 +71,21 @@ class ChromaVectors(ChromaBase):
         except OSError as error:
             raise self._problem(error) from error
 
+    def _connect(self) -> Connection:
+        """Opening writes into Chroma's database: an unbroken seal is made anew, so that this does not look like damage."""
+        unbroken = sealed(self._directory)
+        connection = super()._connect()
+        if unbroken:
+            with contextlib.suppress(OSError):  # then the next run looks at the folder, which costs two seconds
+                seal(self._directory)
+        return connection
+
     def _exists(self) -> bool:
         return (self._directory / DATABASE_FILE).is_file()
 
     def _problem(self, error: BaseException) -> IndexError_:
+        if storage := storage_error(error, f"the vector index in {self._directory}"):
+            return storage
         return IndexDamagedError(f"The vector index in {self._directory} cannot be used: {error}", REBUILD)
 
 

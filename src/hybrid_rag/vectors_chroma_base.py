@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from hybrid_rag.chroma_connection import Connections
+from hybrid_rag.chroma_connection import Connection, Connections
 from hybrid_rag.errors import IndexError_, IndexLockedError
 from hybrid_rag.records import KINDS, Kind
 from hybrid_rag.vectors import VectorSource, best, checked
@@ -47,12 +47,15 @@ class ChromaBase(ABC):
         self._prefix, self._fingerprint, self._dimensions = prefix, fingerprint, dimensions
         self._has_source = source is not None
         self._exact = ExactVectors(source or self._stored)
-        self._connections = Connections(self._settings, self._exists)
+        self._connections = Connections(self._connect, self._exists)
         self._counts: dict[Kind, int] = {}
 
     @abstractmethod
     def _settings(self) -> dict[str, Any]:
         """Chroma's settings for a new connection."""
+
+    def _connect(self) -> Connection:
+        return Connection(self._settings())
 
     @abstractmethod
     def _exists(self) -> bool:

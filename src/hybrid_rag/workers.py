@@ -23,10 +23,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from hybrid_rag.chunking import ChunkOptions, chunk
-from hybrid_rag.errors import Cancelled, HybridRagError, ReadError, TableError
+from hybrid_rag.errors import Cancelled, HybridRagError, IndexStorageError, ReadError, TableError
 from hybrid_rag.loading import Limits, read
 from hybrid_rag.loading.scan import FoundFile
 from hybrid_rag.records import Chunk, Document, Notice, RowStream, TableCard, megabytes
+from hybrid_rag.storage import storage_error
 
 CHUNKS_A_FRAME = 250
 FRAMES_WAITING = 4  # of one worker; it stops when they are not taken
@@ -67,8 +68,10 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
+    """A file that could not be read; an IndexStorageError says nothing about the file, but that the index's disk is full."""
+
     source: str
-    error: ReadError
+    error: HybridRagError
 
 
 Event = ChunkBatch | Finished | Failed
@@ -269,6 +272,8 @@ def read_one(file: FoundFile, options: ReadOptions, beat: Callable[[], None] = l
             notice = Notice(error.message, "Its records can be searched, but not counted or queried with SQL.", partial=True)
             document = replace(document, notices=(*document.notices, notice))
         yield Finished(file.source, replace(document, rows=None), rows if document.kind == "table" else None, card, target)
+    except IndexStorageError as error:
+        yield Failed(file.source, error)
     except HybridRagError as error:
         yield Failed(file.source, error if isinstance(error, ReadError) else ReadError(error.message, error.remedy))
     except MemoryError:
@@ -287,7 +292,10 @@ def _build_table(document: Document, options: ReadOptions, beat: Callable[[], No
     from hybrid_rag.tables import build
 
     target = options.tables_directory / f"{document.sha256[:16]}-{os.getpid()}-{time.monotonic_ns()}.parquet"
-    return build(_beating(document.rows, beat), target, source=document.source), target
+    try:
+        return build(_beating(document.rows, beat), target, source=document.source), target
+    except Exception as error:
+        raise storage_error(error, str(options.tables_directory)) or error from error
 
 
 def _beating(rows: RowStream, beat: Callable[[], None]) -> RowStream:

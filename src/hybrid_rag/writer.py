@@ -16,8 +16,10 @@ from hybrid_rag.catalog_schema import card_to_json, chunk_values, document_value
 from hybrid_rag.errors import IndexDamagedError
 from hybrid_rag.index import LEXICAL_FOLDER, VECTOR_FOLDER, Index, entry
 from hybrid_rag.lexical import LexicalIndex, RankBm25Index, TantivyIndex
-from hybrid_rag.probe import manifest, probe
+from hybrid_rag.mending import mend
 from hybrid_rag.records import KINDS, Chunk, Document, FileReport, Kind, TableCard, text_hash
+from hybrid_rag.seal import seal
+from hybrid_rag.storage import storage_error
 from hybrid_rag.vectors import VectorIndex
 from hybrid_rag.vectors_chroma import wipe
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 OUTBOX_PAGE = 2000  # chunks of one keyword commit
-RELOAD_SECONDS = 3.0  # readers of Chroma reload at most this often while vectors are being written
+RELOAD_SECONDS = 0.9  # readers of Chroma reload at most this often while vectors are being written
 LANGUAGE_SAMPLE = 200  # chunks looked at to tell the collection's language
 log = logging.getLogger(__name__)
 
@@ -34,144 +36,96 @@ class Writer:
     """One writing session; made by ``Index.writer``, which holds the lock."""
 
     def __init__(self, index: Index) -> None:
-        self._index, self.catalog = index, index.catalog
+        self.index, self.catalog = index, index.catalog
         self._lexical: LexicalIndex | None = None
         self._vectors: dict[str, VectorIndex] = {}
         self._raised = 0.0
+        self._touched = False  # vectors were written or removed
 
     # ------------------------------------------------------------ session
 
     def begin(self) -> None:
         """Mend what a killed writer or a damaged disk has left, then mark the session as open."""
-        self._drop_unfinished()
-        unclean = self.catalog.setting("dirty") == "1"
-        if unclean or self.catalog.setting("manifest") != self._manifest():
-            self._mend()
+        self.index.refresh()
+        mend(self)
         self.catalog.set_setting("dirty", "1")
         self.flush()
 
     def end(self) -> None:
         """Finish the legs and mark the session as cleanly closed."""
         self.flush()
-        self._raise_vectors(now=True)
-        self._index.refresh()
-        self.catalog.set_setting("manifest", self._manifest())
+        if self._touched:
+            self._raise_vectors(now=True)
+        self.index.refresh()
+        if self._lexical is not None:
+            self._lexical.release()
+        for folder in (self.words, self.index.directory / VECTOR_FOLDER):
+            self._seal(folder)
         self.catalog.set_setting("dirty", "0")
+
+    def _seal(self, folder: Path) -> None:
+        try:
+            seal(folder)
+        except OSError as error:
+            raise storage_error(error, str(folder)) or error from error
 
     def release(self) -> None:
         """Let go of what keeps other processes from writing; for every end, also a bad one."""
         if self._lexical is not None:
             self._lexical.release()
         for vectors in self._vectors.values():
-            if vectors is not self._index.held_vectors:
+            if vectors is not self.index.held_vectors:
                 vectors.close()
 
-    def _drop_unfinished(self) -> None:
-        with self.catalog.transaction() as db:
-            db.execute("DELETE FROM chunks WHERE document IN (SELECT number FROM documents WHERE ready = 0)")
-            db.execute("DELETE FROM documents WHERE ready = 0")
-        folder = self._index.tables_directory
-        folder.mkdir(parents=True, exist_ok=True)
-        kept = {file for _, file in self.catalog.tables()}
-        for path in folder.iterdir():
-            if path.name not in kept:
-                path.unlink(missing_ok=True)
+    @property
+    def words(self) -> Path:
+        return self.index.directory / LEXICAL_FOLDER
 
-    def _manifest(self) -> str:
-        folders = [self._index.directory / LEXICAL_FOLDER] + ([self._index.directory / VECTOR_FOLDER] if self._embedded else [])
-        return manifest(folders)
+    def half(self, name: str) -> Path:
+        return self.index.directory / f"{LEXICAL_FOLDER}.{name}"
 
     @property
     def _embedded(self) -> bool:
-        return self._index.options.vector_mode == "embedded"
+        return self.index.options.vector_mode == "embedded"
 
-    # ------------------------------------------------------------ mending
+    def forget_lexical(self) -> None:
+        """The keyword index was closed by others; it is opened again when needed."""
+        self._lexical = None
 
-    def _mend(self) -> None:
-        wanted = set(self.catalog.chunk_numbers().tolist())
-        if self._index.options.lexical_engine == "tantivy" and (wanted or (self._index.directory / LEXICAL_FOLDER).exists()):
-            self._mend_lexical(wanted)
-        if self._index.fingerprint and self._index.options.vector_mode != "exact":
-            self._mend_vectors()
-
-    def _mend_lexical(self, wanted: set[int]) -> None:
-        pending = {r[0] for r in self.catalog.rows("SELECT number FROM outbox WHERE leg = 'lexical'")}
-        try:
-            found = self.lexical.numbers()
-            same = found - pending == wanted - pending
-        except Exception as error:  # tantivy raises ValueError, OSError or a panic on damaged files
-            self._say(f"The keyword index was damaged ({str(error)[:120]}) and is made again from the catalog.")
-            same = False
-        else:
-            if not same:
-                self._say("The keyword index did not match the catalog and is made again from it.")
-        if not same:
-            self.rebuild_lexical()
-
-    def _mend_vectors(self) -> None:
-        fingerprint = self._index.fingerprint
-        folder = self._index.directory / VECTOR_FOLDER
-        problem = ""
-        if self._embedded:
-            self._index.close_legs()
-            self._lexical = None
-            wanted = {
-                kind: int(self.catalog.value("SELECT count(*) FROM chunks WHERE vector = 1 AND kind = ?", (kind,)) or 0) for kind in KINDS
-            }
-            if folder.exists():
-                problem = self._probe(folder, fingerprint)
-            elif any(wanted.values()):
-                problem = "its folder is missing"
-        try:
-            if not problem:
-                self._align_vectors(fingerprint)
-        except IndexDamagedError as error:
-            problem = error.message
-        if problem:
-            self._say(f"The vector index was damaged ({problem[:120]}) and is made again from the catalog; nothing is embedded again.")
-            self.rebuild_vectors()
-
-    def _probe(self, folder: Path, fingerprint: str) -> str:
-        return probe(folder, prefix=self._index.options.prefix, fingerprint=fingerprint, dimensions=self.catalog.dimensions(fingerprint))
-
-    def _align_vectors(self, fingerprint: str) -> None:
-        """Make the collections hold exactly the chunks that the catalog says have vectors."""
-        vectors = self.vectors(fingerprint)
-        for kind in KINDS:
-            there = vectors.numbers(kind)
-            marked = set(self.catalog.chunk_numbers(kind, with_vectors=True).tolist())
-            if surplus := sorted(there - marked):
-                vectors.delete(kind, surplus)
-            if missing := sorted(marked - there):
-                self._say(f"{len(missing)} vectors were missing from the vector index and are put back from the catalog.")
-                self._mark(missing, 0)
+    # ------------------------------------------------------------ making legs again
 
     def rebuild_lexical(self) -> None:
-        """Make the keyword index again from the catalog."""
-        self._index.close_legs()
-        self._lexical = None
-        shutil.rmtree(self._index.directory / LEXICAL_FOLDER, ignore_errors=True)
+        """Make the keyword index again from the catalog, beside the present one; then take its place."""
+        if self.index.options.lexical_engine == "tantivy":
+            fresh_folder, old = self.half("new"), self.half("old")
+            for folder in (fresh_folder, old):
+                shutil.rmtree(folder, ignore_errors=True)
+            fresh = TantivyIndex(fresh_folder, self.index.analyzer)
+            fresh.add(map(entry, self.catalog.iterate_chunks()))
+            fresh.commit()
+            fresh.close()
+            self.index.close_lexical()
+            self._lexical = None
+            if self.words.exists():
+                self.words.rename(old)
+            fresh_folder.rename(self.words)
+            shutil.rmtree(old, ignore_errors=True)
         with self.catalog.transaction() as db:
             db.execute("DELETE FROM outbox WHERE leg = 'lexical'")
-            db.execute(
-                "INSERT INTO outbox (leg, op, number, kind) SELECT 'lexical', 'add', c.number, c.kind FROM chunks c "
-                "JOIN documents d ON d.number = c.document WHERE d.ready = 1 ORDER BY c.number"
-            )
-        self.flush()
-        self.catalog.raise_generation()
+            self.catalog.raise_generation()
 
     def rebuild_vectors(self) -> None:
         """Forget the vector index; the next embedding phase fills it from the cache."""
-        self._index.close_legs()
+        self.index.close_legs()
         self._vectors.clear()
         if self._embedded:
-            wipe(self._index.directory / VECTOR_FOLDER)
-        elif self._index.fingerprint:
-            self.vectors(self._index.fingerprint).clear()
+            wipe(self.index.directory / VECTOR_FOLDER)
+        elif self.index.fingerprint:
+            self.vectors(self.index.fingerprint).clear()
         with self.catalog.transaction() as db:
-            db.execute("UPDATE chunks SET vector = 0")
+            db.execute("UPDATE chunks SET vector = 0 WHERE vector <> 0")
             db.execute("DELETE FROM outbox WHERE leg = 'vectors'")
-        self.fill_from_cache(self._index.fingerprint)
+        self.fill_from_cache(self.index.fingerprint)
 
     def fill_from_cache(self, fingerprint: str) -> int:
         """Put into the vector index what the cache already holds; returns how many chunks that were."""
@@ -218,9 +172,10 @@ class Writer:
         rows: int | None,
         card: TableCard | None,
         table_file: Path | None,
+        reading: str,
     ) -> None:
         """Make a read document the one of its source: from now on it is found, and its older form is not."""
-        values = document_values(document, mtime_ns=mtime_ns, ctime_ns=ctime_ns, indexed=_now(), rows=rows)
+        values = document_values(document, mtime_ns=mtime_ns, ctime_ns=ctime_ns, indexed=_now(), rows=rows, reading=reading)
         values["card"] = card_to_json(card) if card else None
         values["table_file"] = table_file.name if table_file else None
         with self.catalog.transaction() as db:
@@ -237,12 +192,12 @@ class Writer:
             )
             self.catalog.raise_generation()
 
-    def fail(self, report: FileReport, *, size: int, mtime_ns: int, ctime_ns: int) -> None:
+    def fail(self, report: FileReport, *, size: int, mtime_ns: int, ctime_ns: int, reading: str) -> None:
         """Note a file that could not be read; what was indexed of its older content goes."""
         body = json.dumps(report.to_dict(), ensure_ascii=False)
         with self.catalog.transaction() as db:
             self._forget(db, report.source)
-            db.execute("INSERT INTO unread VALUES (?, ?, ?, ?, ?)", (report.source, size, mtime_ns, ctime_ns, body))
+            db.execute("INSERT INTO unread VALUES (?, ?, ?, ?, ?, ?)", (report.source, size, mtime_ns, ctime_ns, body, reading))
             self.catalog.raise_generation()
 
     def remove(self, sources: Iterable[str]) -> None:
@@ -261,9 +216,8 @@ class Writer:
 
     def _forget(self, db: Any, source: str) -> None:
         db.execute("DELETE FROM unread WHERE source = ?", (source,))
-        for number, table_file in db.execute(
-            "SELECT number, table_file FROM documents WHERE source = ? AND ready = 1", (source,)
-        ).fetchall():
+        # A table's file stays until the next run: a reader may be about to open it, and a kill now must not lose it.
+        for (number,) in db.execute("SELECT number FROM documents WHERE source = ? AND ready = 1", (source,)).fetchall():
             db.execute(
                 "INSERT INTO outbox (leg, op, number, kind) SELECT 'lexical', 'del', number, kind FROM chunks WHERE document = ?", (number,)
             )
@@ -274,39 +228,37 @@ class Writer:
             db.execute("DELETE FROM chunks WHERE document = ?", (number,))
             db.execute("DELETE FROM texts WHERE document = ?", (number,))
             db.execute("DELETE FROM documents WHERE number = ?", (number,))
-            if table_file:
-                (self._index.tables_directory / table_file).unlink(missing_ok=True)
 
     # ------------------------------------------------------------ legs
 
     @property
     def lexical(self) -> LexicalIndex:
         if self._lexical is None:
-            held = self._index.held_lexical
+            held = self.index.held_lexical
             if held is None or isinstance(held, RankBm25Index):
                 held = self._open_lexical()
-                self._index.use_lexical(held)
+                self.index.use_lexical(held)
             self._lexical = held
         return self._lexical
 
     def _open_lexical(self) -> LexicalIndex:
-        index = self._index
+        index = self.index
         if index.options.lexical_engine == "rank_bm25":
             return RankBm25Index(lambda: map(entry, self.catalog.iterate_chunks()), index.analyzer)
         folder = index.directory / LEXICAL_FOLDER
         try:
             return TantivyIndex(folder, index.analyzer)
         except IndexDamagedError:
-            self._say("The keyword index was damaged and is made again from the catalog.")
+            self.say("The keyword index was damaged and is made again from the catalog.")
             shutil.rmtree(folder, ignore_errors=True)
             return TantivyIndex(folder, index.analyzer)
 
     def vectors(self, fingerprint: str) -> VectorIndex:
         """The vector index of an embedder, open for writing."""
         if fingerprint not in self._vectors:
-            self._vectors[fingerprint] = self._index.open_vectors(fingerprint)
-            if fingerprint == self._index.fingerprint:
-                self._index.use_vectors(fingerprint, self._vectors[fingerprint])
+            self._vectors[fingerprint] = self.index.open_vectors(fingerprint)
+            if fingerprint == self.index.fingerprint:
+                self.index.use_vectors(fingerprint, self._vectors[fingerprint])
         return self._vectors[fingerprint]
 
     def flush(self) -> None:
@@ -318,10 +270,10 @@ class Writer:
             self.lexical.commit()
             self._clear("lexical", rows[-1][0])
         while rows := self.catalog.rows("SELECT seq, number, kind FROM outbox WHERE leg = 'vectors' ORDER BY seq LIMIT ?", (OUTBOX_PAGE,)):
-            if self._index.fingerprint and self._index.options.vector_mode != "exact":
+            if self.index.fingerprint and self.index.options.vector_mode != "exact":
                 for kind in KINDS:
                     if numbers := [n for _, n, k in rows if k == kind]:
-                        self.vectors(self._index.fingerprint).delete(kind, numbers)
+                        self.vectors(self.index.fingerprint).delete(kind, numbers)
             self._clear("vectors", rows[-1][0])
             self._raise_vectors()
 
@@ -332,7 +284,7 @@ class Writer:
 
     def _settle_language(self) -> None:
         """Choose the stemmer once there is text; a changed choice or analyser makes the keyword index again."""
-        wanted = self._index.options.language
+        wanted = self.index.options.language
         known = self.catalog.setting("language")
         if wanted == "auto" and not known:
             texts = [
@@ -349,10 +301,10 @@ class Writer:
             self.catalog.set_setting("language", wanted)
             self.catalog.set_setting("analyser", fingerprint)
             if before and before != fingerprint:
-                self._say(f"The keyword index is made again for the language {wanted!r}.")
+                self.say(f"The keyword index is made again for the language {wanted!r}.")
                 self.rebuild_lexical()
             elif not before:
-                self._index.close_legs()
+                self.index.close_lexical()
                 self._lexical = None
 
     # ------------------------------------------------------------ vectors
@@ -369,45 +321,95 @@ class Writer:
             db.executemany("DELETE FROM failures WHERE hash = ?", [(h,) for h, _ in items])
 
     def _upsert(self, items: Sequence[tuple[int, bytes, Kind]], fingerprint: str) -> int:
-        import numpy as np
-
         for kind in KINDS:
             chosen = [(n, blob) for n, blob, k in items if k == kind]
-            if chosen and self._index.options.vector_mode != "exact":
-                matrix = np.frombuffer(b"".join(b for _, b in chosen), np.float32).reshape(len(chosen), -1)
-                numbers = [n for n, _ in chosen]
-                self.vectors(fingerprint).upsert(kind, numbers, self.catalog.documents_of(numbers), matrix)
-        self._mark([n for n, _, _ in items], 1)
+            if self.index.options.vector_mode != "exact":
+                self._put(kind, chosen, fingerprint)
+        self.mark([n for n, _, _ in items], 1)
         self._raise_vectors()
         return len(items)
 
+    def _put(self, kind: Kind, chosen: Sequence[tuple[int, bytes]], fingerprint: str) -> None:
+        import numpy as np
+
+        if chosen:
+            matrix = np.frombuffer(b"".join(b for _, b in chosen), np.float32).reshape(len(chosen), -1)
+            numbers = [n for n, _ in chosen]
+            self.vectors(fingerprint).upsert(kind, numbers, self.catalog.documents_of(numbers), matrix)
+
     def mark_failed(self, items: Sequence[tuple[int, str, str]]) -> None:
         """Note texts that the embedder failed on: (number, hash, reason). The next run tries them again."""
-        with self.catalog.transaction() as db:
-            db.executemany("INSERT OR REPLACE INTO failures VALUES (?, ?)", [(h, reason) for _, h, reason in items])
-        self._mark([n for n, _, _ in items], 2)
+        self.note_failures([(h, reason) for _, h, reason in items])
+        self.mark([n for n, _, _ in items], 2)
 
-    def _mark(self, numbers: Sequence[int], state: int) -> None:
+    def note_failures(self, items: Sequence[tuple[str, str]]) -> None:
+        """Keep why texts could not be embedded: (hash, reason)."""
+        if items:
+            with self.catalog.transaction() as db:
+                db.executemany("INSERT OR REPLACE INTO failures VALUES (?, ?)", items)
+
+    def mark(self, numbers: Sequence[int], state: int) -> None:
         with self.catalog.transaction() as db:
             db.executemany("UPDATE chunks SET vector = ? WHERE number = ?", [(state, n) for n in numbers])
 
     def activate(self, fingerprint: str, name: str, dimensions: int) -> None:
-        """Make an embedder's vectors the ones that are searched."""
+        """Make an embedder the one whose vectors are searched, while there are none."""
         with self.catalog.transaction():
-            for key, value in (("fingerprint", fingerprint), ("embedder", name), ("dimensions", str(dimensions))):
-                self.catalog.set_setting(key, value)
-            self.catalog.raise_generation()
+            self._name_embedder(fingerprint, name, dimensions)
+        if self.index.options.vector_mode == "server":
+            self.vectors(fingerprint).clear()  # what another index of that name has left on the server
         self._raise_vectors(now=True)
 
+    def prepare(self, fingerprint: str) -> None:
+        """Fill the vector index of another embedder from the cache, beside the one that is searched."""
+        if self.index.options.vector_mode == "exact":
+            return
+        vectors = self.vectors(fingerprint)
+        for kind in KINDS:
+            there, wanted, last = vectors.numbers(kind), set(), 0
+            sql = "SELECT number, hash FROM chunks WHERE kind = ? AND number > ? ORDER BY number LIMIT ?"
+            while rows := self.catalog.rows(sql, (kind, last, OUTBOX_PAGE)):
+                last = rows[-1][0]
+                cached = self.catalog.cached_vectors(fingerprint, [h for _, h in rows])
+                wanted |= {n for n, h in rows if h in cached}
+                self._put(kind, [(n, cached[h]) for n, h in rows if h in cached and n not in there], fingerprint)
+            if surplus := sorted(there - wanted):
+                vectors.delete(kind, surplus)
+
+    def swap(self, fingerprint: str, name: str, dimensions: int) -> None:
+        """Make a prepared embedder's vectors the ones that are searched, in one transaction."""
+        with self.catalog.transaction() as db:
+            db.execute(
+                "UPDATE chunks SET vector = CASE WHEN EXISTS (SELECT 1 FROM vectors v WHERE v.fingerprint = ? AND v.hash = chunks.hash) THEN 1 "
+                "WHEN EXISTS (SELECT 1 FROM failures f WHERE f.hash = chunks.hash) THEN 2 ELSE 0 END",
+                (fingerprint,),
+            )
+            self._name_embedder(fingerprint, name, dimensions)
+            self._raise_vectors(now=True)
+        if fingerprint in self._vectors:
+            self.index.use_vectors(fingerprint, self._vectors[fingerprint])
+
+    def drop_others(self) -> None:
+        """Drop the collections of embedders that are searched no more."""
+        vectors = self.vectors(self.index.fingerprint)
+        if hasattr(vectors, "drop_others"):  # the Chroma forms keep a collection an embedder
+            vectors.drop_others()
+
+    def _name_embedder(self, fingerprint: str, name: str, dimensions: int) -> None:
+        for key, value in (("fingerprint", fingerprint), ("embedder", name), ("dimensions", str(dimensions))):
+            self.catalog.set_setting(key, value)
+        self.catalog.raise_generation()
+
     def _raise_vectors(self, *, now: bool = False) -> None:
+        self._touched = True
         if now or time.monotonic() - self._raised > RELOAD_SECONDS:
             self._raised = time.monotonic()
             self.catalog.set_setting("vector_generation", str(int(self.catalog.setting("vector_generation", "0")) + 1))
             self.catalog.raise_generation()
 
-    def _say(self, message: str) -> None:
+    def say(self, message: str) -> None:
         log.info(message)
-        self._index.messages.append(message)
+        self.index.messages.append(message)
 
 
 def _now() -> str:
