@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import sys
@@ -88,3 +89,25 @@ def test_threads_exclude_each_other(path: Path) -> None:
     for thread in threads:
         thread.join()
     assert most == [1] * 80
+
+
+def test_a_writer_gets_in_between_readers_that_never_stop(path: Path) -> None:
+    """Their holds overlap, so that there is no moment without one."""
+    stop = threading.Event()
+
+    def read() -> None:
+        while not stop.is_set():
+            with contextlib.suppress(LockTimeout), hold(path, exclusive=False, seconds=0.1):
+                time.sleep(0.02)
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(5):
+            with hold(path, exclusive=True, seconds=30):
+                pass
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()

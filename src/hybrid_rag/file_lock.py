@@ -39,13 +39,11 @@ class Hold:
 @contextmanager
 def hold(path: Path, *, exclusive: bool, seconds: float) -> Iterator[Hold]:
     """Hold the lock for a block. Raises LockTimeout after ``seconds``. Not to be nested in one thread."""
+    give_up = time.monotonic() + seconds
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        give_up = time.monotonic() + seconds
-        while not _try(handle, exclusive):
-            if time.monotonic() >= give_up:
-                raise LockTimeout(str(path))
-            time.sleep(POLL_SECONDS)
+        with _turn(path, exclusive, give_up):
+            _wait(handle, path, exclusive, give_up)
         held = Hold(handle, exclusive)
         try:
             yield held
@@ -53,6 +51,24 @@ def hold(path: Path, *, exclusive: bool, seconds: float) -> Iterator[Hold]:
             held.release(exclusive)
     finally:
         os.close(handle)  # which lets go of the lock
+
+
+@contextmanager
+def _turn(path: Path, exclusive: bool, give_up: float) -> Iterator[None]:
+    """A writer that waits keeps new readers waiting: else many readers, one after another, would keep it out for ever."""
+    gate = os.open(path.with_name(f"{path.name}.turn"), os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        _wait(gate, path, exclusive, give_up)
+        yield
+    finally:
+        os.close(gate)
+
+
+def _wait(handle: int, path: Path, exclusive: bool, give_up: float) -> None:
+    while not _try(handle, exclusive):
+        if time.monotonic() >= give_up:
+            raise LockTimeout(str(path))
+        time.sleep(POLL_SECONDS)
 
 
 if sys.platform == "win32":
