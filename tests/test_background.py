@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,6 +82,7 @@ def test_searches_go_on_while_runs_follow_each_other(service: Service) -> None:
             while not stop.is_set():
                 assert len(service.search("common", k=5).hits) == 5
                 searches[0] += 1
+                time.sleep(0.005)
         except Exception as error:
             problems.append(error)
 

@@ -17,7 +17,8 @@ import pytest
 
 from hybrid_rag.errors import IndexDamagedError, IndexError_, IndexLockedError
 from hybrid_rag.file_lock import hold
-from hybrid_rag.vectors_chroma import ChromaServerVectors, ChromaVectors, accept, lock_path
+from hybrid_rag.seal import sealed
+from hybrid_rag.vectors_chroma import ChromaServerVectors, ChromaVectors, accept, close_off, lock_path
 from tests.test_vectors import DIMENSIONS, FINGERPRINT, Truth, found, unit
 
 PROJECT = Path(__file__).parents[1]
@@ -256,3 +257,24 @@ def test_the_token_is_sent_and_never_shown() -> None:
         server.shutdown()
     assert Refusing.seen and set(Refusing.seen) == {"Bearer s3cret"}
     assert "s3cret" not in str(caught.value) and "token" in caught.value.remedy
+
+
+def test_reading_does_not_look_like_damage(tmp_path: Path) -> None:
+    """Opening Chroma writes into its database; only who found the seal unbroken may make it anew."""
+    folder = tmp_path / "vectors"
+    options = {"prefix": "x", "fingerprint": "f" * 8, "dimensions": 2}
+    writer = ChromaVectors(folder, **options)
+    writer.upsert("text", [1], [1], np.array([[1, 0]], np.float32))
+    writer.close()
+    assert not sealed(folder)
+    close_off(folder)
+    for _ in range(2):
+        reader = ChromaVectors(folder, **options)
+        assert reader.search("text", np.array([1, 0], np.float32), k=1)
+        reader.close()
+        assert sealed(folder)
+    (folder / "chroma.sqlite3").touch()
+    reader = ChromaVectors(folder, **options)
+    assert reader.count("text") == 1
+    reader.close()
+    assert not sealed(folder)

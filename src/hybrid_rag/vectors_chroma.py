@@ -73,11 +73,12 @@ class ChromaVectors(ChromaBase):
 
     def _connect(self) -> Connection:
         """Opening writes into Chroma's database: an unbroken seal is made anew, so that this does not look like damage."""
-        unbroken = sealed(self._directory)
-        connection = super()._connect()
-        if unbroken:
-            with contextlib.suppress(OSError):  # then the next run looks at the folder, which costs two seconds
-                seal(self._directory)
+        with hold(self._directory.with_name(f"{self._directory.name}.opening"), exclusive=True, seconds=WAIT):
+            unbroken = sealed(self._directory)
+            connection = super()._connect()
+            if unbroken:
+                with contextlib.suppress(OSError):  # then the next run looks at the folder, which costs two seconds
+                    seal(self._directory)
         return connection
 
     def _exists(self) -> bool:
@@ -144,3 +145,9 @@ def wipe(directory: Path) -> None:
     directory.parent.mkdir(parents=True, exist_ok=True)
     with hold(lock_path(directory), exclusive=True, seconds=WAIT):
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def close_off(directory: Path) -> None:
+    """Seal an embedded Chroma's folder, while no other process opens it."""
+    with hold(lock_path(directory), exclusive=True, seconds=WAIT):
+        seal(directory)

@@ -21,7 +21,7 @@ from hybrid_rag.records import KINDS, Chunk, Document, FileReport, Kind, TableCa
 from hybrid_rag.seal import seal
 from hybrid_rag.storage import storage_error
 from hybrid_rag.vectors import VectorIndex
-from hybrid_rag.vectors_chroma import wipe
+from hybrid_rag.vectors_chroma import close_off, wipe
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,20 +54,18 @@ class Writer:
     def end(self) -> None:
         """Finish the legs and mark the session as cleanly closed."""
         self.flush()
+        if self._lexical is not None:
+            self._lexical.release()
+        try:
+            seal(self.words)
+            if self._embedded:
+                close_off(self.index.directory / VECTOR_FOLDER)
+        except OSError as error:
+            raise storage_error(error, str(self.index.directory)) or error from error
         if self._touched:
             self._raise_vectors(now=True)
         self.index.refresh()
-        if self._lexical is not None:
-            self._lexical.release()
-        for folder in (self.words, self.index.directory / VECTOR_FOLDER):
-            self._seal(folder)
         self.catalog.set_setting("dirty", "0")
-
-    def _seal(self, folder: Path) -> None:
-        try:
-            seal(folder)
-        except OSError as error:
-            raise storage_error(error, str(folder)) or error from error
 
     def release(self) -> None:
         """Let go of what keeps other processes from writing; for every end, also a bad one."""
