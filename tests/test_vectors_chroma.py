@@ -17,8 +17,7 @@ import pytest
 
 from hybrid_rag.errors import IndexDamagedError, IndexError_, IndexLockedError
 from hybrid_rag.file_lock import hold
-from hybrid_rag.seal import sealed
-from hybrid_rag.vectors_chroma import ChromaServerVectors, ChromaVectors, accept, close_off, lock_path
+from hybrid_rag.vectors_chroma import ChromaServerVectors, ChromaVectors, accept, close_off, lock_path, untouched
 from tests.test_vectors import DIMENSIONS, FINGERPRINT, Truth, found, unit
 
 PROJECT = Path(__file__).parents[1]
@@ -259,22 +258,24 @@ def test_the_token_is_sent_and_never_shown() -> None:
     assert "s3cret" not in str(caught.value) and "token" in caught.value.remedy
 
 
-def test_reading_does_not_look_like_damage(tmp_path: Path) -> None:
-    """Opening Chroma writes into its database; only who found the seal unbroken may make it anew."""
+@pytest.mark.parametrize("rows", [1, 3000])
+def test_reading_does_not_look_like_damage(tmp_path: Path, rows: int) -> None:
+    """Opening Chroma writes into its database, also of collections that it has written out (at 1,000 rows) or not."""
     folder = tmp_path / "vectors"
     options = {"prefix": "x", "fingerprint": "f" * 8, "dimensions": 2}
     writer = ChromaVectors(folder, **options)
-    writer.upsert("text", [1], [1], np.array([[1, 0]], np.float32))
-    writer.close()
-    assert not sealed(folder)
+    angles = np.linspace(0, 1, rows)
+    writer.upsert("text", range(1, rows + 1), [1] * rows, np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32))
+    assert not untouched(folder)
     close_off(folder)
+    writer.close()
     for _ in range(2):
         reader = ChromaVectors(folder, **options)
         assert reader.search("text", np.array([1, 0], np.float32), k=1)
         reader.close()
-        assert sealed(folder)
+        assert untouched(folder)
     (folder / "chroma.sqlite3").touch()
     reader = ChromaVectors(folder, **options)
-    assert reader.count("text") == 1
+    assert reader.count("text") == rows
     reader.close()
-    assert not sealed(folder)
+    assert not untouched(folder)

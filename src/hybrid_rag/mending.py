@@ -12,6 +12,7 @@ from hybrid_rag.records import KINDS
 from hybrid_rag.seal import sealed
 from hybrid_rag.storage import storage_error
 from hybrid_rag.tantivy_files import damage
+from hybrid_rag.vectors_chroma import untouched
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,7 +65,7 @@ def _moved(writer: Writer, key: str, now: str) -> bool:
     return writer.catalog.setting(key, now) != now
 
 def _unsealed(writer: Writer) -> bool:
-    return _embedded(writer) and not sealed(writer.index.directory / VECTOR_FOLDER)
+    return _embedded(writer) and not untouched(writer.index.directory / VECTOR_FOLDER)
 
 
 def _mend_lexical(writer: Writer) -> None:

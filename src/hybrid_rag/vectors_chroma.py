@@ -24,6 +24,7 @@ from hybrid_rag.vectors import VectorSource
 from hybrid_rag.vectors_chroma_base import SMALL, WAIT, ChromaBase
 
 DATABASE_FILE = "chroma.sqlite3"
+GRAPH_FILE = "index_metadata.pickle"  # there once Chroma has written a graph out
 REBUILD = "Run `hybrid-rag rebuild vectors`."
 MEND = "The next `hybrid-rag index` looks at it and mends it."
 
@@ -74,11 +75,11 @@ class ChromaVectors(ChromaBase):
     def _connect(self) -> Connection:
         """Opening writes into Chroma's database: an unbroken seal is made anew, so that this does not look like damage."""
         with hold(self._directory.with_name(f"{self._directory.name}.opening"), exclusive=True, seconds=WAIT):
-            unbroken = sealed(self._directory)
+            unbroken = untouched(self._directory)
             connection = super()._connect()
             if unbroken:
                 with contextlib.suppress(OSError):  # then the next run looks at the folder, which costs two seconds
-                    seal(self._directory)
+                    seal(self._directory, _written)
         return connection
 
     def _exists(self) -> bool:
@@ -150,4 +151,14 @@ def wipe(directory: Path) -> None:
 def close_off(directory: Path) -> None:
     """Seal an embedded Chroma's folder, while no other process opens it."""
     with hold(lock_path(directory), exclusive=True, seconds=WAIT):
-        seal(directory)
+        seal(directory, _written)
+
+
+def untouched(directory: Path) -> bool:
+    """Nobody has changed the folder since it was closed off, but for what reading does."""
+    return sealed(directory, _written)
+
+
+def _written(path: Path) -> bool:
+    """Not the files of a graph that was never written out: the first to read makes them, and nothing is in them."""
+    return path.name == DATABASE_FILE or (path.parent / GRAPH_FILE).exists()
