@@ -328,6 +328,14 @@ def report(found: dict[str, Any], order: Sequence[str]) -> Iterator[str]:
         yield ""
 
 
+def merged(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    """The present figures, with the earlier ones of parts that were not measured now."""
+    out = now | {part: now[part] or before[part] for part in ("loading", "quality", "growth", "sets_missing")}
+    for part in ("versions", "missing"):
+        out[part] = before[part] | now[part]
+    return out | {"failures": list(dict.fromkeys([*before["failures"], *now["failures"]]))}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="1,000 chunks, only systems that are installed already, no rankings")
@@ -341,6 +349,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "hybrid-rag-benchmarks")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--merge", action="store_true", help="keep what the JSON file has and is not measured now")
     parser.add_argument("--chart", type=Path, help="draw the growth into this PNG")
     a = parser.parse_args()
     if a.data:
@@ -361,6 +370,8 @@ def main() -> None:
         growth(runner, place, [1_000] if a.quick else a.sizes, 2.0 if a.quick else a.query_seconds) if "growth" in parts else {}
     )
     found |= {"machine": describe(), "versions": runner.versions, "missing": runner.missing, "failures": runner.failures}
+    if a.merge and a.json and a.json.exists():
+        found = merged(json.loads(a.json.read_text(encoding="utf-8")), found)
     if a.json:
         a.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
     print(describe(), end="\n\n")

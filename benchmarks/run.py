@@ -1,9 +1,9 @@
 """Run every benchmark and write docs/benchmarks.md: `make bench`.
 
-    python benchmarks/run.py [--quick] [--minutes 25] [--only NAME ...] [--data DIR] [--json FILE] [--page FILE]
+    python benchmarks/run.py [--quick] [--minutes 25] [--only NAME ...] [--data DIR] [--json FILE] [--merge] [--page FILE]
 
 Each is a script of its own with the options --quick, --json and --data; its tables go into the page. One that is not there, fails,
-or takes longer than its share is named with its reason. What is left of the time goes to the comparison with other systems.
+or takes longer than its share is named with its reason. `--only NAME --merge --json FILE` measures one again and keeps the others. What is left of the time goes to the comparison with other systems.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import argparse
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -42,33 +43,38 @@ subject, [evaluation.md](evaluation.md) says how quality is measured, and `hybri
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one script printed and measured, how long it took, and why it gave nothing ("" when it did)."""
+    """What one script printed and measured, how long it took, where and when, and why it gave not all ("" when it did)."""
 
     name: str
     text: str
     figures: Any
     seconds: float
     cpu: float
+    machine: str = ""
     why: str = ""
 
 
 def run(name: str, arguments: Sequence[str], seconds: float) -> Outcome:
     script = HERE / f"{name}.py"
     if not script.exists():
-        return Outcome(name, "", None, 0.0, 0.0, f"there is no {script.relative_to(HERE.parent)}")
+        return Outcome(name, "", None, 0.0, 0.0, describe(), f"there is no {script.relative_to(HERE.parent)}")
     print(f"{name} …", file=sys.stderr, flush=True)
     begin, before = time.monotonic(), _cpu()
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "figures.json"
+        file, printed = Path(folder) / "figures.json", Path(folder) / "printed.md"
         line = [sys.executable, str(script), "--json", str(file), *arguments]
-        try:
-            done = subprocess.run(line, stdout=subprocess.PIPE, encoding="utf-8", timeout=max(seconds, 1.0), check=False)
-            why = "" if done.returncode == 0 else f"it ended with exit code {done.returncode}"
-            text = done.stdout
-        except subprocess.TimeoutExpired:
-            why, text = f"it took longer than its {seconds:.0f} s", ""
+        with printed.open("w", encoding="utf-8") as out:
+            process = subprocess.Popen(line, stdout=out, start_new_session=True)
+            try:
+                code = process.wait(max(seconds, 1.0))
+                why = "" if code == 0 else f"it ended with exit code {code}"
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                why = f"it was stopped after {seconds:.0f} s"
         figures = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
-    return Outcome(name, text, figures, time.monotonic() - begin, _cpu() - before, why)
+        text = printed.read_text(encoding="utf-8")
+    return Outcome(name, text, figures, round(time.monotonic() - begin, 1), round(_cpu() - before, 1), describe(), why)
 
 
 def _cpu() -> float:
@@ -80,10 +86,10 @@ def page(outcomes: Sequence[Outcome], chart: bool, started_load: float) -> str:
     packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     parts = [INTRODUCTION.format(machine=describe(), load=started_load, packages=packages)]
     for outcome in outcomes:
-        if outcome.why:
-            parts.append(f"## {outcome.name.capitalize()}\n\nNot run: {outcome.why}.\n")
         if outcome.text.strip():
             parts.append(_tables(outcome.text))
+        if outcome.why:
+            parts.append(f"## {outcome.name.capitalize()}\n\n{'Not complete' if outcome.text.strip() else 'Not run'}: {outcome.why}.\n")
         if outcome.name == PEERS and chart:
             parts.append(f"![Growth of every system with the number of chunks](images/{CHART.name})\n")
     rows = [f"| `benchmarks/{o.name}.py` | {o.seconds:.0f} | {o.cpu:.0f} |" for o in outcomes if not o.why or o.seconds]
@@ -106,6 +112,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=[*SUBJECTS, PEERS])
     parser.add_argument("--data", type=Path, help="the public question sets; unset: ../shared/eval beside the project")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--merge", action="store_true", help="keep what the JSON file has and is not measured now")
     parser.add_argument("--page", type=Path)
     a = parser.parse_args()
     shown = a.page or (None if a.quick or set(a.only) != {*SUBJECTS, PEERS} else PAGE)
@@ -119,6 +126,12 @@ def main() -> int:
             outcomes.append(run(name, [*common, *chart, "--minutes", f"{max(left - 30, 60) / 60:.1f}"], max(left, 60)))
         else:
             outcomes.append(run(name, common, min(SHARE_SECONDS, left)))
+    if a.merge and a.json and a.json.exists():
+        held = {o["name"]: Outcome(**o) for o in json.loads(a.json.read_text(encoding="utf-8"))["benchmarks"]}
+        held |= {o.name: o for o in outcomes}
+        outcomes = [held[name] for name in (*SUBJECTS, PEERS) if name in held]
+    if a.json:
+        a.json.write_text(json.dumps({"machine": describe(), "benchmarks": [asdict(o) for o in outcomes]}, indent=1), encoding="utf-8")
     text = page(outcomes, CHART.exists(), busy)
     if shown:
         shown.parent.mkdir(parents=True, exist_ok=True)
@@ -126,9 +139,6 @@ def main() -> int:
         print(f"written: {shown}", file=sys.stderr)
     else:
         print(text)
-    if a.json:
-        figures = {o.name: {"figures": o.figures, "seconds": o.seconds, "cpu_seconds": o.cpu, "why": o.why} for o in outcomes}
-        a.json.write_text(json.dumps({"machine": describe(), "benchmarks": figures}, indent=1), encoding="utf-8")
     return 1 if any(o.why for o in outcomes) else 0
 
 

@@ -64,6 +64,9 @@ def test_what_could_not_be_run_is_named(module, tmp_path: Path) -> None:
     assert "haiku.rag: not run, it needs Python 3.12." in text
     assert "Not measured: LangChain, build: stopped." in text
     assert peers._python("9.99") is None
+    now = {"versions": {"b": {}}, "loading": {}, "quality": {}, "growth": {4: {}}, "missing": {}, "failures": ["x"], "sets_missing": []}
+    both = peers.merged(found | {"loading": {"sample": {}}}, now)
+    assert (both["loading"], both["growth"], both["missing"], len(both["failures"])) == ({"sample": {}}, {4: {}}, found["missing"], 2)
     outcome = run.run("no_such_subject", [], 5)
     assert "there is no benchmarks/no_such_subject.py" in outcome.why
     page = run.page([outcome, run.Outcome("tables", "machine\n\n## Tables\n\n| a |\n", {}, 3.0, 2.0)], False, 0.1)
