@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import unicodedata
 from pathlib import Path
 
@@ -55,14 +56,21 @@ def test_a_name_that_is_not_utf8_can_be_stored(tmp_path: Path) -> None:
     assert sources(scan(tmp_path)) == ["café.txt"]
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may list every folder")
-def test_a_folder_that_cannot_be_listed_stops_nothing(tmp_path: Path) -> None:
-    root = tree(tmp_path, "a.md", "closed/b.md")
-    (root / "closed").chmod(0)
-    try:
-        found = scan(root)
-    finally:
-        (root / "closed").chmod(0o700)
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="permissions are others there")
+def test_a_folder_that_cannot_be_listed_stops_nothing() -> None:
+    with tempfile.TemporaryDirectory() as folder:  # tmp_path is closed to other users, one of whom the superuser becomes here
+        Path(folder).chmod(0o755)
+        root = tree(Path(folder), "a.md", "closed/b.md")
+        (root / "closed").chmod(0)
+        superuser = os.geteuid() == 0
+        try:
+            if superuser:
+                os.seteuid(65534)
+            found = scan(root)
+        finally:
+            if superuser:
+                os.seteuid(0)
+            (root / "closed").chmod(0o700)
     assert sources(found) == ["a.md"]
     assert found.unreadable == ("closed/",)
 
