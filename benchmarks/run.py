@@ -28,7 +28,7 @@ from machine import describe, load
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 CHART = HERE.parent / "docs" / "images" / "growth.png"
-SUBJECTS = ("readers", "store", "retrieval", "latency", "embedding", "answers", "tables", "mcp_server")
+SUBJECTS = ("readers", "store", "retrieval", "latency", "embedding", "answers", "tables", "mcp_server", "web")
 PEERS = "peers"
 SHARE_SECONDS = 240.0
 PACKAGES = ("chromadb", "tantivy", "duckdb", "onnxruntime", "pypdfium2", "lxml", "numpy")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 import unicodedata
 
 import pytest
@@ -172,3 +174,30 @@ def test_quoted_words_are_looked_for_as_written(text: str, query: str, held: boo
     quoted = english.query(query).quoted
     assert quoted
     assert holds(text, quoted) is held
+
+
+def test_threads_do_not_mix_up_each_others_words() -> None:
+    words = [f"{start}{end}" for start in ("relat", "gener", "hope", "form", "oper", "nation", "convers") for end in
+             ("ional", "ations", "fulness", "alized", "izing", "ically", "ousness", "iveness", "ements", "ability")] * 3  # fmt: skip
+    wanted = {word: Analyzer("en").terms(word) for word in words}
+    for _ in range(15):
+        analyzer = Analyzer("en")  # with an empty cache
+        wrong: list[str] = []
+
+        def work(part: list[str], analyzer: Analyzer = analyzer, wrong: list[str] = wrong) -> None:
+            try:
+                wrong += [word for word in part if analyzer.terms(word) != wanted[word]]
+            except Exception as error:  # IndexError is one way in which it showed
+                wrong.append(repr(error))
+
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        try:
+            threads = [threading.Thread(target=work, args=(words[n:] + words[:n],)) for n in range(0, 70, 9)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        finally:
+            sys.setswitchinterval(interval)
+        assert wrong == []

@@ -110,7 +110,7 @@ def test_modules_are_short(name: str) -> None:
 
 @pytest.mark.parametrize("module", ["hybrid_rag.cli", "hybrid_rag.service"])
 def test_starting_up_loads_no_heavy_library(module: str) -> None:
-    heavy = "langchain_core langchain_ollama chromadb onnxruntime tokenizers duckdb pypdfium2 lxml clevercsv mcp mcp_types starlette uvicorn"
+    heavy = "langchain_core langchain_ollama chromadb onnxruntime tokenizers duckdb pypdfium2 lxml clevercsv mcp mcp_types starlette uvicorn fastapi jinja2"
     code = f"import sys, {module}; print(*[m for m in {heavy.split()!r} if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True)
     assert run.stdout.strip() == ""

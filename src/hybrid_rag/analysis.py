@@ -9,6 +9,7 @@ and Korean characters give single characters and bigrams. No term holds white sp
 from __future__ import annotations
 
 import re
+import threading
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
@@ -165,10 +166,14 @@ def _stemmer(name: str | None):
     import snowballstemmer
 
     stem = snowballstemmer.stemmer(name).stemWord
+    lock = threading.Lock()  # the stemmer keeps its word in itself: two threads would give each other wrong stems
 
     @lru_cache(maxsize=200_000)
     def cached(word: str) -> str:
-        return stem(word) if word.isalpha() else word
+        if not word.isalpha():
+            return word
+        with lock:
+            return stem(word)
 
     return cached
 

@@ -32,4 +32,5 @@ def serve(
             port=settings.port if port is None else port,
             say=lambda text: run.note(text),
         )
+    run.note("Stopped.")
     return 0

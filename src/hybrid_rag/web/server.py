@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import secrets
+import signal
 import socket
 import threading
 from collections.abc import Callable
@@ -53,10 +54,18 @@ def serve(service: Service, *, host: str, port: int, say: Callable[[str], None])
                                 proxy_headers=False, ws="none")  # fmt: skip
         shown = f"[{host}]" if ":" in host else host
         say(f"The page is at http://{shown}:{sock.getsockname()[1]}/ (Ctrl-C ends).")
+        _keep_signals()
         threading.Thread(target=_warm_up, args=(service,), daemon=True, name="web-warm-up").start()
         if service.config.web.sync_on_start:
             service.background.start()
         uvicorn.Server(config).run(sockets=[sock])
+
+
+def _keep_signals() -> None:
+    """uvicorn stops at these signals and then raises them again: the service must still be closed, so they do nothing then."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)
 
 
 def _warm_up(service: Service) -> None:
