@@ -74,6 +74,16 @@ def test_pages_beyond_the_limit_are_said(tmp_path: Path) -> None:
     assert [n.partial for n in document.notices] == [True]
 
 
+def test_a_damaged_page_costs_itself_only(tmp_path: Path) -> None:
+    path = pdf(tmp_path / "a.pdf", ["The first page here", "The second one", "The third page here"])
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"/Kids[5 0 R 7 0 R 9 0 R]", b"/Kids[5 0 R 99 0 R 9 0 R]"))
+    assert path.read_bytes() != content
+    document = load(path)
+    assert {b.page: document.text[b.start : b.end] for b in document.blocks} == {1: "The first page here", 3: "The third page here"}
+    assert [(n.message, n.partial) for n in document.notices] == [("1 of 3 pages damaged (page 2).", True)]
+
+
 def test_pages_without_text_are_named(tmp_path: Path) -> None:
     document = load(pdf(tmp_path / "a.pdf", ["The first page here", "", "3"]))
     assert "pages 2, 3" in document.notices[0].message

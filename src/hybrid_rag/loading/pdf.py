@@ -36,6 +36,7 @@ class _Pages:
     fields: list[list[str]] = field(default_factory=list)  # form values and notes of each page
     title: str = ""
     total: int = 0
+    damaged: list[int] = field(default_factory=list)  # indices of pages that cannot be opened
 
     @property
     def has_text(self) -> bool:
@@ -47,7 +48,10 @@ def read(path: Path, limits: Limits) -> Body:
     pages = _read_pages(path, limits)
     builder = BodyBuilder()
     texts = [_tidy(text) for text in pages.texts]
-    _empty_pages(path, texts, pages.fields, limits, builder)
+    _empty_pages(path, texts, pages, limits, builder)
+    if pages.damaged:
+        said = f"{len(pages.damaged)} of {_pages(len(texts))} damaged ({_numbers(pages.damaged)})."
+        builder.notice(said, "Download or export it again.", partial=True)
     hyphens = Hyphens(texts)
     headings: dict[int, list[tuple[int, str]]] = {}
     for index, level, title in pages.outline:
@@ -98,7 +102,7 @@ def _read_pages(path: Path, limits: Limits) -> _Pages:
     pages: _Pages | None = None
     try:
         pages = _by_pdfium(path, limits)
-        if pages.has_text or path.stat().st_size > LARGEST_SECOND_TRY:
+        if (pages.has_text and not pages.damaged) or path.stat().st_size > LARGEST_SECOND_TRY:
             return pages
     except Exception as error:  # pdfium raises its own error class for every kind of damage
         first_error = error
@@ -114,7 +118,9 @@ def _read_pages(path: Path, limits: Limits) -> _Pages:
         if "password" in f"{first_error} {error}".lower():
             raise _locked() from error
         raise ReadError(f"The PDF is damaged: {_short(first_error or error)}", "Download or export it again.") from error
-    return other if pages is None or other.has_text else pages
+    if pages is None or (other.has_text and (not pages.damaged or len(other.texts) == len(pages.texts))):
+        return other
+    return pages
 
 
 def _locked() -> ReadError:
@@ -132,13 +138,21 @@ def _by_pdfium(path: Path, limits: Limits) -> _Pages:
             total = len(document)
             out = _Pages(texts=[], total=total, title=_title(document))
             for index in range(min(total, limits.max_pages)):
-                page = document[index]
+                out.labels.append(_label(document, index))
+                try:
+                    page = document[index]
+                except pypdfium2.PdfiumError:  # it is named in the report; all of them together are the file's fault
+                    if len(out.damaged) + 1 == min(total, limits.max_pages):
+                        raise
+                    out.damaged.append(index)
+                    out.texts.append("")
+                    out.fields.append([])
+                    continue
                 text_page = page.get_textpage()
                 out.texts.append(text_page.get_text_bounded())
                 out.fields.append(annotations(page, form))
                 text_page.close()
                 page.close()
-                out.labels.append(_label(document, index))
             out.outline = _outline(document, total)
             return out
         finally:
@@ -188,10 +202,10 @@ def _by_pypdf(path: Path, limits: Limits) -> _Pages:
     return _Pages(texts=texts, labels=labels, title=" ".join(str(title).split()), total=total)
 
 
-def _empty_pages(path: Path, texts: list[str], fields: list[list[str]], limits: Limits, builder: BodyBuilder) -> None:
+def _empty_pages(path: Path, texts: list[str], pages: _Pages, limits: Limits, builder: BodyBuilder) -> None:
     """Fill pages without text by OCR when wanted; name those that stay empty."""
-    filled = {i for i, lines in enumerate(fields) if lines}
-    empty = [i for i, text in enumerate(texts) if len(text.strip()) < FEWEST_CHARACTERS and i not in filled]
+    others = {i for i, lines in enumerate(pages.fields) if lines} | set(pages.damaged)
+    empty = [i for i, text in enumerate(texts) if len(text.strip()) < FEWEST_CHARACTERS and i not in others]
     remedy = "Set document_processing.ocr to true, with tesseract installed."
     if empty and limits.ocr:
         remedy = _recognise(path, texts, empty, limits)
