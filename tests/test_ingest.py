@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import os
-import random
 import shutil
-import signal
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 from collections.abc import Callable
@@ -344,55 +339,6 @@ def test_a_directory_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x", encoding="utf-8")
     with pytest.raises(Exception, match="cannot be made"):
         Index(IndexOptions(tmp_path / "file" / "index"), create=True)
-
-
-KILLED = """
-import sys, time
-from pathlib import Path
-sys.path.insert(0, {root!r})
-from hybrid_rag.index import Index, IndexOptions
-from tests.support.embedders import HashEmbedder
-from tests.support.world import World
-index = Index(IndexOptions(Path({directory!r})), create=True)
-print("started", flush=True)
-ingest(index, IngestOptions(Path({data!r}), workers=1), embedder=lambda: HashEmbedder(delay=0.01))
-"""
-
-
-def kill_while_indexing(world: World, after: float) -> None:
-    code = textwrap.dedent(KILLED).format(root=str(Path(__file__).parents[1]), directory=str(world.directory), data=str(world.root))
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        process.stdout.readline()
-        time.sleep(after)
-        process.send_signal(signal.SIGKILL)
-
-
-def kills(world: World, rounds: int) -> None:
-    rng = random.Random(7)
-    known: set[str] = set()
-    for i in range(rounds):
-        for name in (f"{i}-{j}.txt" for j in range(8)):
-            world.write(name, f"word{name.replace('-', 'x').replace('.', 'x')} " + "filler " * 200)
-        kill_while_indexing(world, rng.uniform(0, 0.6))
-        index = world.open()
-        now = {d.source for d in index.catalog.documents()}
-        assert known <= now, "a committed document was lost"
-        known = now
-        index.lexical.search(index.analyzer.query("filler"), k=3)
-        index.close()
-        world.index = None
-    world.run()
-    assert len(world.index.catalog.documents()) == 8 * rounds
-    world.check()
-
-
-def test_kill_at_random_moments(world: World) -> None:
-    kills(world, 6)
-
-
-@pytest.mark.slow
-def test_kill_at_random_moments_many_times(world: World) -> None:
-    kills(world, 200)
 
 
 # ---------------------------------------------------------------- care

@@ -71,7 +71,9 @@ def test_no_file_can_grow_any_further(world: World, limit: float) -> None:
     assert told.get("error") == "IndexStorageError", (told, run.stderr[-500:])
     assert told["remedy"]
     reader = Index(IndexOptions(world.directory))
-    assert [s.chunk.source for s in reader.catalog.chunks([n for n, _ in reader.lexical.search(reader.analyzer.query("oldword"), k=3)]).values()] == ["old.txt"]
+    assert [
+        s.chunk.source for s in reader.catalog.chunks([n for n, _ in reader.lexical.search(reader.analyzer.query("oldword"), k=3)]).values()
+    ] == ["old.txt"]
     assert reader.catalog.unread() == []
     reader.close()
     world.run()

@@ -153,6 +153,7 @@ class Service:
         options = ingest_options(self.config, paths, verify=verify)
         self._check_folder(options)
         index = self._open(create=True)[0]
+        index.create()
         provider, notes = self.parts.choose_provider(index.embedder_name)
         current = provider == "bundled" and self._is_bundled(index)
         return ingest(
