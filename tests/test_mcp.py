@@ -343,7 +343,7 @@ def test_what_another_process_indexes_is_found_at_once(tmp_path: Path) -> None:
         assert {h["source"] for h in talk.call("search_documents", query="zeppelin")["hits"]} == {"more.csv"}
 
 
-@pytest.mark.parametrize("way", ["rebuild"])
+@pytest.mark.parametrize("way", ["reset", "restore", "rebuild"])
 def test_an_index_that_another_process_replaces_is_seen(tmp_path: Path, way: str) -> None:
     config = make(tmp_path)
     with over_stdio(config) as talk, open_service(config) as other:
