@@ -31,7 +31,7 @@ class CatalogFile:
         """Raises IndexEmptyError, IndexDamagedError, IndexVersionError, IndexLockedError, IndexStorageError."""
         self.path = path
         self._local = threading.local()
-        self._connections: list[sqlite3.Connection] = []
+        self._connections: dict[sqlite3.Connection, threading.Thread] = {}
         self._lock = threading.Lock()
         try:
             if create:
@@ -61,8 +61,15 @@ class CatalogFile:
             identity = self._identity(frozen)
         self._local.connection, self._local.identity, self._local.frozen = connection, identity, frozen
         with self._lock:
-            self._connections.append(connection)
+            self._sweep()
+            self._connections[connection] = threading.current_thread()
         return connection
+
+    def _sweep(self) -> None:
+        """Close what threads have left that are no more: a server's come and go."""
+        for connection in [c for c, thread in self._connections.items() if not thread.is_alive()]:
+            del self._connections[connection]
+            connection.close()
 
     def _connect(self, address: str) -> sqlite3.Connection:
         connection = sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
@@ -103,8 +110,7 @@ class CatalogFile:
         if connection is not None:
             del self._local.connection
             with self._lock:
-                if connection in self._connections:
-                    self._connections.remove(connection)
+                self._connections.pop(connection, None)
             connection.close()
 
     def close(self) -> None:
