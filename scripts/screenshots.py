@@ -58,22 +58,18 @@ def _asked(page: Any) -> None:
 
 
 SHOTS: dict[str, tuple[str, dict[str, int], str, Callable[[Any], None] | None]] = {
-    "start": ("", DESKTOP, "light", None),
     "search": ("?q=opened+headphones+return", DESKTOP, "light", None),
-    "search-dark": ("?q=battery+drains+fast", DESKTOP, "dark", None),
     "source-markdown": ("?q=opened+headphones+return", DESKTOP, "light", lambda page: _open(page, 0)),
     "source-pdf": ("?q=noise+cancelling+battery+hours&kind=text", DESKTOP, "light", lambda page: _open_pdf(page)),
     "source-rows": ("?q=WC-2024-00317", DESKTOP, "dark", lambda page: _open(page, 0)),
     "ask": ("ask?q=Within+how+many+days+can+opened+headphones+be+returned%3F", DESKTOP, "light", _asked),
     "table-answer": ("ask?q=What+is+the+total+order+value+per+month%3F", DESKTOP, "light", _asked),
-    "table-bars": ("ask?q=How+many+orders+per+channel%3F", DESKTOP, "dark", _asked),
     "not-found": ("ask?q=Who+won+the+football+world+cup+in+1998%3F", DESKTOP, "light", _asked),
     "documents": ("documents", DESKTOP, "light", None),
     "statistics": ("statistics", DESKTOP, "dark", None),
     "phone-search": ("?q=opened+headphones+return", PHONE, "light", None),
     "phone-answer": ("ask?q=What+is+the+total+order+value+per+month%3F", PHONE, "dark", _asked),
     "phone-source": ("?q=opened+headphones+return", PHONE, "light", lambda page: _open(page, 0)),
-    "phone-filters": ("?q=opened+headphones+return", PHONE, "light", lambda page: page.click("#filter-toggle")),
 }
 
 

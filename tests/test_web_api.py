@@ -242,7 +242,12 @@ def test_a_client_that_leaves_stops_its_answer(tmp_path: Path) -> None:
             with httpx.stream("POST", f"{url}/api/ask/stream", json={"question": "Are headphones returned?"}, timeout=60):
                 wait(lambda: len(written) > 5)
             wait(lambda: still(written))
-            assert len(written) < 8000
+            wait(lambda: "hybrid_rag_answers 0" in httpx.get(f"{url}/api/metrics").text)
+            before = len(written)
+            with pytest.raises(httpx.ReadTimeout):  # the same without events
+                httpx.post(f"{url}/api/ask", json={"question": "Are headphones returned?"}, timeout=httpx.Timeout(30, read=3))
+            wait(lambda: still(written))
+            assert before < len(written) < 8000
             wait(lambda: "hybrid_rag_answers 0" in httpx.get(f"{url}/api/metrics").text)
 
 

@@ -320,12 +320,24 @@ def test_indexing_shows_its_progress_and_uploads_are_found(page: Any, url: str, 
     page.goto(f"{url}/documents")
     expect(page.locator("#document-list .note")).to_contain_text("20 of 20")
     (tmp_path / "walrus.md").write_text("# Walrus\n\nThe walrus eats clams.\n", encoding="utf-8")
+    tries: list[str] = []
+
+    def busy(route: Any) -> None:
+        tries.append(route.request.method)
+        told = {"error": "TooManyRequests", "message": "Too many", "remedy": ""}
+        route.fulfill(status=429, headers={"Retry-After": "1"}, json=told) if len(tries) == 1 else route.continue_()
+
+    page.route("**/api/upload*", busy)
     page.locator("#files").set_input_files(tmp_path / "walrus.md")
     expect(page.locator("#uploads .good")).to_have_text("walrus.md: uploaded")
+    assert tries == ["PUT", "PUT"]  # it came again when the server said so
     expect(page.locator("#run-text")).to_contain_text("Done: 1 new")
     expect(page.locator("#document-list .note")).to_contain_text("21 of 21")
-    page.locator("#files").set_input_files(tmp_path / "walrus.md")
+    drop = """text => { const data = new DataTransfer(); data.items.add(new File([text], "walrus.md"));
+        document.getElementById("drop").dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true })) }"""
+    page.evaluate(drop, "dropped")
     expect(page.locator("#uploads .bad")).to_contain_text("already")
+    assert (site[1].config.data.directory / "walrus.md").read_text(encoding="utf-8").startswith("# Walrus")
     page.locator("#find").fill("walrus")
     expect(page.locator("#document-list tbody tr")).to_have_count(1)
     page.get_by_role("button", name="Index now").click()
@@ -463,6 +475,7 @@ STATES = {
     "rows": ("/?q=ORD-0047&source=sales/2024/orders.csv&rows=47", "tr.passage"),
     "answer": ("/ask?q=What+is+the+total+amount+per+month%3F", ".how"),
     "quoted": ("/ask?q=Within+how+many+days+can+opened+headphones+be+returned%3F", ".how"),
+    "not there": ("/ask?q=What+is+the+colour+of+number+ORD-9999%3F", ".how"),
     "documents": ("/documents", None),
     "statistics": ("/statistics", None),
 }

@@ -79,7 +79,7 @@ def write_collection(folder: Path) -> Path:
 def service_over(folder: Path, *settings: str, index: bool = True) -> Service:
     """A service over ``folder / "data"``, by keywords only."""
     own = [f"data.directory={folder / 'data'}", f"vector_store.persist_directory={folder / 'index'}", "embedding.provider=none",
-           "llm.provider=none", "vector_store.mode=exact", "web.requests_per_minute=100000"]  # fmt: skip
+           "llm.provider=none", "vector_store.mode=exact", "document_processing.workers=1", "web.requests_per_minute=100000"]  # fmt: skip
     service = open_service(load(settings=[*own, *settings], environ={}))
     if index:
         service.index()

@@ -55,7 +55,7 @@ def answer(
 async def ask(here: Here, request: Request, body: Question) -> dict[str, Any]:
     """As `hybrid-rag ask --json`."""
     here.ask_limit.take(client(request))
-    return (await here.answers.run(answer, here, body)).to_dict()
+    return (await sse.while_there(request, here.answers, lambda gone: answer(here, body, cancel=gone))).to_dict()
 
 
 @router.post(

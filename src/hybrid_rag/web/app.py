@@ -32,6 +32,7 @@ STATUS: tuple[tuple[type[errors.HybridRagError], int], ...] = (
     (errors.IndexLockedError, 409),
     (errors.OllamaBusyError, 503),
     (errors.OllamaError, 502),
+    (errors.Cancelled, 499),  # nobody reads it: the client has gone
 )
 LARGEST_BODY = 1 << 20  # bytes of a request that is no upload
 DESCRIPTION = (

@@ -7,7 +7,7 @@ import json
 import logging
 import threading
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
@@ -21,6 +21,7 @@ BEAT_SECONDS = 15.0  # of silence, after which a comment keeps the connection op
 INTERNAL = {"error": "InternalError", "message": "Something went wrong in the server.", "remedy": "Its log says what."}
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 Tell = Callable[[str, Any], None]  # event name, JSON-ready data
 
 
@@ -58,6 +59,21 @@ async def stream(request: Request, threads: Threads, work: Callable[[Tell, Calla
         except Exception:
             log.exception("A stream failed")
             yield event("error", INTERNAL)
+    finally:
+        gone.set()
+        task.add_done_callback(_seen)
+
+
+async def while_there(request: Request, threads: Threads, work: Callable[[Callable[[], bool]], T]) -> T:
+    """The result of ``work(gone)``, run in a thread that is told when the client has gone. Raises Busy, Cancelled, and what it raises."""
+    gone = threading.Event()
+    task = asyncio.ensure_future(threads.run(work, gone.is_set))
+    try:
+        while not task.done():
+            await asyncio.wait({task}, timeout=LOOK_SECONDS)
+            if not task.done() and await request.is_disconnected():
+                gone.set()
+        return task.result()
     finally:
         gone.set()
         task.add_done_callback(_seen)

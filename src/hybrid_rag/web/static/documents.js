@@ -128,29 +128,64 @@ function startUpload() {
   drop.addEventListener("dragleave", () => drop.classList.remove("over"));
   drop.addEventListener("drop", (event) => {
     drop.classList.remove("over");
-    send([...event.dataTransfer.files]);
+    dropped(event.dataTransfer).then(send);
   });
   field.addEventListener("change", () => {
-    send([...field.files]);
+    send([...field.files].map((file) => ({ name: file.name, file })));
     field.value = "";
   });
+}
+
+// The files of a drop, those of folders with their path in the folder.
+async function dropped(transfer) {
+  const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
+  if (!entries.length) return [...transfer.files].map((file) => ({ name: file.name, file }));
+  const found = [];
+  for (const entry of entries) await collect(entry, "", found);
+  return found;
+}
+
+async function collect(entry, folder, found) {
+  const name = folder + entry.name;
+  if (entry.isFile) {
+    found.push({ name, file: await new Promise((done, failed) => entry.file(done, failed)) });
+    return;
+  }
+  const reader = entry.createReader();
+  for (;;) {
+    const part = await new Promise((done, failed) => reader.readEntries(done, failed)); // at most a hundred at a time
+    if (!part.length) return;
+    for (const inner of part) await collect(inner, `${name}/`, found);
+  }
 }
 
 async function send(files) {
   const list = document.getElementById("uploads");
   const done = [];
-  for (const file of files) {
-    const line = element("li", {}, `${file.name} …`);
+  for (const { name, file } of files) {
+    const line = element("li", {}, `${name} …`);
     list.append(line);
     try {
-      const { source } = await api(`/api/upload?${new URLSearchParams({ name: file.name })}`, { method: "PUT", headers: { "Content-Type": "application/octet-stream" }, body: file });
+      const { source } = await put(name, file);
       line.className = "good";
       line.textContent = `${source}: uploaded`;
       done.push(source);
     } catch (error) {
       line.className = "bad";
-      line.textContent = `${file.name}: ${error instanceof Told ? error.message : "not sent"}`;
+      line.textContent = `${name}: ${error instanceof Told ? error.message : "not sent"}`;
     }
   }
   if (done.length) begin({ paths: done });
+}
+
+// Many files are more than one client may send in a minute: then it waits as long as the server says.
+async function put(name, file) {
+  for (;;) {
+    try {
+      return await api(`/api/upload?${new URLSearchParams({ name })}`, { method: "PUT", headers: { "Content-Type": "application/octet-stream" }, body: file });
+    } catch (error) {
+      if (!error.after) throw error;
+      await new Promise((go) => setTimeout(go, error.after * 1000));
+    }
+  }
 }

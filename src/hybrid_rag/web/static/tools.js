@@ -2,9 +2,10 @@
 
 export class Told extends Error {
   // An error that the server has put into words, as HTML of its own or as message and remedy.
-  constructor(message, html = "") {
+  constructor(message, { html = "", after = 0 } = {}) {
     super(message);
     this.html = html;
+    this.after = after; // seconds to wait, when the server has too much to do
   }
 }
 
@@ -18,7 +19,7 @@ export async function fragment(url, options = {}) {
   }
   if (answer.redirected && new URL(answer.url).pathname === "/login") location.reload();
   const html = await answer.text();
-  if (!answer.ok) throw new Told(`The server answered ${answer.status}.`, html.startsWith("{") ? "" : html);
+  if (!answer.ok) throw new Told(`The server answered ${answer.status}.`, { html: html.startsWith("{") ? "" : html });
   return html;
 }
 
@@ -32,7 +33,7 @@ export async function api(url, options = {}) {
   }
   if (answer.status === 401) location.reload();
   const body = await answer.json();
-  if (!answer.ok) throw new Told([body.message, body.remedy].filter(Boolean).join(" "));
+  if (!answer.ok) throw new Told([body.message, body.remedy].filter(Boolean).join(" "), { after: Number(answer.headers.get("Retry-After") ?? 0) });
   return body;
 }
 
