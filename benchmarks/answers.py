@@ -131,6 +131,11 @@ def _abstention_table(asked: dict[str, list[Outcome]], off: dict[str, list[Outco
         row(f"wrongly refused: {name}", [o.abstained for o in found])
     row("wrongly refused, of all answerable", [o.abstained for o in answerable])
     row("precision: off-corpus, of all abstentions", [not o.case.documents for o in [*answerable, *foreign] if o.abstained])
+    recall, refused = (sum(o.abstained for o in found) / max(1, len(found)) for found in (foreign, answerable))
+    if recall:
+        print(
+            f"\nPrecision depends on the share of off-corpus questions; with as many as answerable ones it is {recall / (recall + refused):.3f}."
+        )
 
 
 def _covered_table(unanswered: list[Outcome], answered: list[Outcome]) -> None:

@@ -195,16 +195,17 @@ def test_order_is_kept_with_several_at_a_time(shop: Service, server: FakeOllama,
         ("a.jsonl", '{"id": "1", "question": "my own"}\n'),
         ("a.jsonl", "notes\n"),
         ("a.csv", "name,price\nphone,3\n"),
+        ("a.csv", "größe,preis\nklein,3\n"),
         ("a.md", "# My notes\n"),
         ("a.md", "## My notes\n\nText.\n"),
     ],
 )
 def test_another_file_is_left_as_it_is(shop: Service, tmp_path: Path, name: str, text: str) -> None:
     output = tmp_path / name
-    output.write_text(text, encoding="utf-8")
+    output.write_bytes(text.encode("latin-1"))
     with pytest.raises(InputError, match="something else"):
         run_batch(shop, questions(tmp_path, CHARGE), output)
-    assert output.read_text(encoding="utf-8") == text
+    assert output.read_bytes() == text.encode("latin-1")
 
 
 def test_the_questions_are_not_replaced_by_the_answers(shop: Service, tmp_path: Path) -> None:

@@ -75,15 +75,26 @@ def read(output: Path, form: Form) -> list[Written]:
     if not output.is_file():
         raise InputError(f"{output} is not a file.", "Name a file for the answers.")
     try:
-        text = output.read_bytes().decode("utf-8", "ignore")  # a cut may go through a character
+        raw = output.read_bytes()
     except OSError as error:
         raise InputError(f"{output} cannot be read: {error.strerror}.", "Name another file.") from error
     try:
+        text = _decoded(raw)
         return list({"jsonl": _read_jsonl, "csv": _read_csv, "markdown": _read_markdown}[form](text))
     except (ValueError, KeyError, TypeError, csv.Error) as error:
         raise InputError(
             f"{output} holds something else than the answers of a batch; it is left as it is.", "Name another file, or move this one."
         ) from error
+
+
+def _decoded(raw: bytes) -> str:
+    """The text, without a character that a cut has halved. Raises UnicodeDecodeError for other bytes that are not UTF-8."""
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start < len(raw) - 3:
+            raise
+        return raw[: error.start].decode("utf-8")
 
 
 def write(output: Path, form: Form, records: Iterable[Written]) -> None:
