@@ -12,7 +12,10 @@ from hybrid_rag.tables import build
 
 FILES = {
     "orders.csv": "order_id,order_date,customer,city,amount,channel\n"
-    + "".join(f"O-{i},2024-{i % 12 + 1:02d}-0{i % 9 + 1},{'Ann' if i % 3 else 'Bob'},{'Bern' if i % 2 else 'Graz'},{i * 10},{'web' if i % 4 else 'store'}\n" for i in range(1, 25)),
+    + "".join(
+        f"O-{i},2024-{i % 12 + 1:02d}-0{i % 9 + 1},{'Ann' if i % 3 else 'Bob'},{'Bern' if i % 2 else 'Graz'},{i * 10},{'web' if i % 4 else 'store'}\n"
+        for i in range(1, 25)
+    ),
     "products.csv": "sku,product_name,price,launch_year\nP-1,Lamp,20,2019\nP-2,Desk,150.5,2021\nP-3,Chair,,2021\nP-4,Sofa,900,2023\n",
 }
 
@@ -88,7 +91,7 @@ def test_the_answer_carries_its_proof(answerer: TableAnswerer) -> None:
     assert answer.sql == 'SELECT avg("price") FROM "products"'
     assert answer.table.row_count == 4
     assert answer.table.record_numbers == (1, 2, 3, 4)
-    assert "rows 3" in answer.table.excluded[0]
+    assert "(row 3)" in answer.table.excluded[0]
     assert answer.citations[0].source == "products.csv"
     assert "356.83" in answer.answer
 
@@ -104,7 +107,13 @@ def test_an_empty_result_is_said(answerer: TableAnswerer) -> None:
 
 
 def test_a_calculation_is_never_answered_from_a_few_rows(answerer: TableAnswerer) -> None:
-    found = Answer("How many orders were late?", "amount: 10", "extractive", False, (Citation(1, "orders.csv", "table", rows=(1, 1), quote="amount: 10"),))
+    found = Answer(
+        "How many orders were late?",
+        "amount: 10",
+        "extractive",
+        False,
+        (Citation(1, "orders.csv", "table", rows=(1, 1), quote="amount: 10"),),
+    )
     guarded = answerer.guard(found)
     assert guarded.abstained
     assert "calculation over the table orders" in guarded.answer

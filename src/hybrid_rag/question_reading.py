@@ -1,65 +1,93 @@
-"""What the rules make of a question: the operators' words, conditions, and the reading over one table."""
+"""What the rules make of a question: conditions, and the reading over one table, possibly joined with others."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from hybrid_rag.records import TableCard, TableColumn
+from hybrid_rag.records import TableCard, TableColumn, TableJoin
 
-MOST = frozenset(
-    [
-        "most",
-        "highest",
-        "maximum",
-        "max",
-        "largest",
-        "biggest",
-        "greatest",
-        "top",
-        "best",
-        "longest",
-        "latest",
-        "newest",
-        "heaviest",
-        "priciest",
-    ]
-)
-LEAST = frozenset(
-    ["least", "lowest", "minimum", "min", "smallest", "fewest", "cheapest", "shortest", "earliest", "oldest", "lightest", "worst"]
-)
-SUM, AVERAGE = frozenset(["total", "sum", "combined"]), frozenset(["average", "mean", "avg"])
-DISTINCT = frozenset(["different", "distinct", "unique"])
-PER = frozenset(["per", "each", "every", "by"])
-TIME = {"month": "strftime({c}, '%Y-%m')", "year": "year({c})", "quarter": "year({c}) || '-Q' || quarter({c})", "day": "{c}"}
-ENTITY_WORDS = {"which", "what", "who"}
-PLURAL_PLACES = 5  # answers of "which products have the most …"
-PRICE_WORDS = {"cheapest", "priciest", "expensive"}
-DATE_WORDS = {"latest", "newest", "earliest", "oldest", "recent"}
+Shape = Literal[
+    "count",  # records, or distinct values of target
+    "total",  # sum of measure
+    "average",
+    "extreme",  # greatest or least value of measure
+    "ranked",  # target and measure of the records with the extreme measure
+    "groups",  # count, sum or average per group, all or the extreme ones
+    "lookup",  # target of the records that meet the conditions
+    "place",  # target of the first or last record
+    "neighbour",  # target of the record before or after another
+    "difference",  # of measure between two records
+]
+NUMBERS = ("integer", "decimal")
+TIMES = ("date", "datetime")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column that a question can name, of the table itself or of one joined with it."""
+
+    column: TableColumn
+    join: TableJoin | None = None
+
+    @property
+    def sql(self) -> str:
+        return '"' + self.column.name.replace('"', '""') + '"'
+
+    @property
+    def label(self) -> str:
+        return " ".join(self.column.label.split())
+
+    @property
+    def is_number(self) -> bool:
+        return self.column.type in NUMBERS
+
+    @property
+    def is_time(self) -> bool:
+        return self.column.type in TIMES
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition as SQL with parameters, and in words."""
+    """A condition as SQL with parameters, and in words. ``fields``: what it reads; ``picks``: it names values of a column."""
 
     sql: str
     parameters: tuple[Any, ...]
     words: str
+    fields: tuple[Field, ...] = ()
+    picks: tuple[str, ...] = ()
+    level: int = 0  # of the match of a value, see :class:`hybrid_rag.question_fields.Match`
+    loose: bool = False
+
+    def negated(self) -> Condition:
+        return Condition(f"NOT coalesce({self.sql}, false)", self.parameters, f"not {self.words}", self.fields)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Reading:
     """A question as understood over one table."""
 
     card: TableCard
-    aggregate: str = ""  # count, sum, avg, min, max; "" for a look-up
-    column: TableColumn | None = None  # what is counted, summed, compared or looked up
-    entity: TableColumn | None = None  # whose extreme is asked for
+    shape: Shape
+    conditions: tuple[Condition, ...] = ()
+    target: Field | None = None  # what is asked for
+    measure: Field | None = None  # what is summed or compared
     group: str = ""  # SQL expression
     group_words: str = ""
+    aggregate: Literal["count", "sum", "avg"] = "count"  # of groups
     descending: bool = True
-    places: int = 0  # of a ranking; 0 when none is asked for
+    places: int = 0  # of a ranking; 0: no ranking
     distinct: bool = False
-    conditions: list[Condition] = field(default_factory=list)
+    one: bool = False  # exactly one record must be meant
+    anchor: tuple[Condition, ...] = ()  # the record that a neighbour stands beside, or the second one of a difference
+    order: Field | None = None  # of places and neighbours; None: the order of the file
+    signed: bool = False  # a difference that must be positive as asked
     matched: int = 0  # names of table, columns and values found
     by_noun: bool = False  # the question names this table
+    guessed: bool = False  # a word was taken for "records"
+    rank: int = 0  # of two readings with different results the lower one holds; equal ranks: none does
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        some = [f for f in (self.target, self.measure, self.order) if f is not None]
+        return tuple(some) + tuple(f for c in (*self.conditions, *self.anchor) for f in c.fields)

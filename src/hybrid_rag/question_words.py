@@ -1,83 +1,45 @@
-"""The words of a table question and what they can mean: operators, fillers, columns, values, numbers, dates of one table."""
+"""The words of a table question: tokens with their stems, and the words that carry no meaning of their own."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from hybrid_rag.analysis import Analyzer, normalise
-from hybrid_rag.records import TableCard, TableColumn
-from hybrid_rag.stopwords import STOPWORDS
 
 MONTHS = ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"]
 NUMBER_WORDS = {
-    w: i for i, w in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"])
+    w: i
+    for i, w in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty".split()
+    )
+} | {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90, "hundred": 100}
+ORDINALS = {
+    w: i for i, w in enumerate("first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(), start=1)
 }
-LONGEST_VALUE = 8  # words of a value that is looked for
-FILLERS = STOPWORDS["en"] | frozenset(
-    [
-        "show",
-        "list",
-        "give",
-        "tell",
-        "find",
-        "get",
-        "display",
-        "name",
-        "please",
-        "many",
-        "much",
-        "number",
-        "count",
-        "record",
-        "row",
-        "entry",
-        "table",
-        "data",
-        "file",
-        "there",
-        "exist",
-        "exactly",
-        "altogether",
-        "overall",
-        "currently",
-        "ever",
-        "kind",
-        "value",
-        "out",
-        "much",
-        "several",
-        "various",
-        "any",
-        "available",
-        "called",
-        "named",
-        "whose",
-        "belong",
-        "s",
-        "t",
-        "placed",
-        "came",
-        "come",
-        "coming",
-        "went",
-        "filed",
-        "made",
-        "received",
-        "submitted",
-        "recorded",
-        "registered",
-        "reported",
-        "listed",
-        "happened",
-        "occurred",
-        "took",
-        "taken",
-        "given",
-    ]
+
+# Words that no condition can hang on. "not", "only", "other", "more", "before" and the like are none of them.
+FUNCTION_WORDS = frozenset(
+    "a about am an any are as at be been being but can could did do does doing done each few for from further had has have having he her "
+    "here hers him his how i if in into is it its itself just may me might my of on once or our out own shall she should so some such that "
+    "the their theirs them there these they this those through to us very was we were what when where which while who whom whose will with "
+    "would you your yours s t".split()
 )
-_TOKEN = re.compile(r"[^\W_]+(?:[-./:@&'’_][^\W_]+)*|[$€£%]")
+NEUTRAL_WORDS = frozenset(
+    "show list give tell find get display name please many much number count record row entry table data file chart exist exactly "
+    "altogether overall currently ever kind value available called named belong placed came come coming went filed made make received "
+    "receive submitted recorded registered reported listed happened occurred took take taken given several various according also "
+    "include included including represented".split()
+)
+IRREGULAR = {
+    "won": "win", "wins": "win", "lost": "lose", "losses": "lose", "loss": "lose", "drew": "draw", "drawn": "draw", "sunk": "sink",
+    "sank": "sink", "built": "build", "held": "hold", "sold": "sell", "spent": "spend", "left": "leave", "wrote": "write",
+    "written": "write", "born": "birth", "died": "death", "women": "woman", "men": "man", "people": "person", "cities": "city",
+    "countries": "country", "companys": "compani", "began": "begin", "begun": "begin", "seen": "see", "saw": "see",
+}  # fmt: skip
+_TOKEN = re.compile(r"(?:[^\W\d_]\.){2,}|[^\W_]+(?:[-./:@&'’_–][^\W_]+)*|[$€£%#]")
+_SPLIT = re.compile(r"(?<=[^\W\d_])[-–/&](?=[^\W\d_])")  # "highest-grossing" is two words, "WC-2024" is one
 _stem = Analyzer("en").terms
 
 
@@ -92,93 +54,54 @@ class Word:
     @property
     def number(self) -> float | None:
         """Its value when it is a number in digits or a small one in letters."""
-        bare = self.plain.replace(",", "").removesuffix("th")
+        bare = re.sub(r"(?<=\d)(?:st|nd|rd|th)$", "", self.plain)
         if re.fullmatch(r"\d+(?:\.\d+)?", bare):
             return float(bare)
         return float(NUMBER_WORDS[self.plain]) if self.plain in NUMBER_WORDS else None
 
+    @property
+    def ordinal(self) -> int | None:
+        """1 for "first" or "1st"."""
+        if match := re.fullmatch(r"(\d+)(?:st|nd|rd|th)", self.plain):
+            return int(match.group(1))
+        return ORDINALS.get(self.plain)
 
-FILLER_STEMS = frozenset(stem for word in FILLERS for stem in _stem(word))
+
+def words_of(text: str) -> list[Word]:
+    """The words; thousands separators are taken out of numbers, and the 's of a possessive is left out."""
+    plain = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text)
+    return [word for found in _TOKEN.findall(plain) for piece in _SPLIT.split(found) for word in _word(piece)]
 
 
-def words_of(question: str) -> list[Word]:
-    plain = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", question)
-    return [Word(text, normalise(text), stem(text)) for text in _TOKEN.findall(plain)]
+@lru_cache(maxsize=50_000)
+def _word(text: str) -> tuple[Word, ...]:
+    bare = re.sub(r"['’]s$", "", text)
+    if re.fullmatch(r"(?:[^\W\d_]\.)+", bare):
+        bare = bare.replace(".", "")  # "U.S."
+    plain = normalise(bare).replace("’", "'").replace("–", "-")
+    return (Word(bare, plain, stem(plain)),) if plain else ()
 
 
+@lru_cache(maxsize=50_000)
 def stem(text: str) -> str:
-    found = _stem(text)
-    return found[0] if found else normalise(text)
+    plain = normalise(text)
+    plain = IRREGULAR.get(plain, plain)
+    found = _stem(plain)
+    return found[0] if found else plain
 
 
 def stems(label: str) -> tuple[str, ...]:
     """Stems of a column's or table's name: "unit_price" and "UnitPrice" give unit, price."""
-    parted = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", label)
+    parted = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", label).replace("#", " number ").replace("%", " percentage ")
+    parted = re.sub(r"\b(?:[^\W\d_]\.){2,}", lambda m: m.group().replace(".", ""), parted)
     return tuple(stem(w) for w in re.findall(r"[^\W_]+", parted))
 
 
-class Vocabulary:
-    """The names of one table: which words of a question can mean which column."""
-
-    def __init__(self, card: TableCard, synonyms: Mapping[str, Sequence[str]]) -> None:
-        self.card = card
-        self.noun = frozenset(stems(card.name)) | frozenset(stems(card.source.rpartition("/")[2].rpartition(".")[0]))
-        self._names: dict[tuple[str, ...], list[TableColumn]] = {}
-        for column in card.columns:
-            for name in self._forms(column, synonyms):
-                self._names.setdefault(name, []).append(column)
-
-    def _forms(self, column: TableColumn, synonyms: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, ...]]:
-        full = stems(column.label)
-        seen = {full}
-        yield full
-        short = tuple(w for w in full if w not in ("id", "no", "number", "code", "name", "date", "usd", "eur", "pct", "percent"))
-        for form in (
-            short,
-            full[-1:] if full and full[-1] not in ("id", "name", "date", "number", "code") else (),
-            *self._others(column, synonyms),
-        ):
-            if form and form not in seen:
-                seen.add(form)
-                yield form
-
-    def _others(self, column: TableColumn, synonyms: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, ...]]:
-        names = {normalise(column.name), normalise(column.label)}
-        for name, others in synonyms.items():
-            if normalise(name) in names:
-                for other in others:
-                    yield stems(other)
-
-    def column_at(self, words: Sequence[Word], at: int) -> tuple[list[TableColumn], int]:
-        """(columns that the words from ``at`` on can name, how many words the name takes); the longest name wins."""
-        for length in range(min(4, len(words) - at), 0, -1):
-            key = tuple(w.stem for w in words[at : at + length])
-            if key in self._names:
-                return self._names[key], length
-        return [], 0
-
-    def dates(self) -> list[TableColumn]:
-        return [c for c in self.card.columns if c.type in ("date", "datetime")]
-
-    def years(self) -> list[TableColumn]:
-        """Columns of integers that are named year."""
-        return [c for c in self.card.columns if c.type == "integer" and "year" in stems(c.label)]
+FILLER_STEMS = frozenset(stem(w) for w in NEUTRAL_WORDS)
 
 
-def value_at(card: TableCard, words: Sequence[Word], at: int) -> tuple[list[tuple[TableColumn, str]], int]:
-    """Values listed in the card that the words from ``at`` on spell, and how many words they take."""
-    for length in range(min(LONGEST_VALUE, len(words) - at), 0, -1):
-        spelled = " ".join(w.plain for w in words[at : at + length])
-        stemmed = " ".join(w.stem for w in words[at : at + length])
-        found = []
-        for column in card.columns:
-            if column.type in ("text", "boolean"):
-                for value in column.values:
-                    folded = " ".join(w.plain for w in words_of(value))
-                    if folded and (
-                        folded == spelled or ((length > 1 or len(stemmed) > 3) and " ".join(w.stem for w in words_of(value)) == stemmed)
-                    ):
-                        found.append((column, value))
-        if found:
-            return found, length
-    return [], 0
+def is_filler(word: Word) -> bool:
+    """A word that adds nothing: a function word, or a neutral one like "listed"."""
+    return (
+        word.plain in FUNCTION_WORDS or word.plain in NEUTRAL_WORDS or word.stem in FILLER_STEMS or word.plain in ("$", "€", "£", "%", "#")
+    )

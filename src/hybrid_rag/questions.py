@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hybrid_rag.filters import Filters
-from hybrid_rag.question_reading import Reading
+from hybrid_rag.question_fields import Fields, Values
+from hybrid_rag.question_reading import Field, Reading
 from hybrid_rag.question_rules import read
-from hybrid_rag.records import Answer, Citation, TableCard, TableColumn, TableResult
+from hybrid_rag.question_sentences import columns_of, sentence
+from hybrid_rag.question_sql import Query, anchors, compose, is_row_level, records, source, where
+from hybrid_rag.records import Answer, Citation, TableCard, TableResult
 from hybrid_rag.retrieval import Retriever
+from hybrid_rag.table_database import plain
 from hybrid_rag.table_store import TableStore
-from hybrid_rag.tables import ROW
+from hybrid_rag.tables import RAW, ROW, q
 
 if TYPE_CHECKING:
     from hybrid_rag.llm import OllamaChat
@@ -23,42 +28,35 @@ SHOWN_RECORDS = 20  # record numbers in the proof
 QUOTED_RECORDS = 3  # records quoted when the result stands on few
 SHOWN_EXCLUDED = 10
 GROUPS_SHOWN = 60
+MOST_DISTINCT = 5_000  # different cells of a column whose words are kept in memory, when a question is asked of one table
+KEPT_TABLES = 1_000  # whose words are kept in memory
+UNREADABLE_SHARE = 0.02  # of the records whose number cannot be read, up to which an extreme is told
 _CALCULATION = re.compile(
     r"\b(how many|how much|number of|count|total|sum|average|mean|highest|lowest|most|least|fewest|maximum|minimum|largest|smallest|top \d+|per (?:month|year|\w+))\b",
     re.IGNORECASE,
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Query:
-    """SQL with parameters, and the sentence's form."""
-
-    sql: str
-    parameters: tuple[Any, ...]
-    shown: str  # the same with the values written in
-
-
 class TableAnswerer:
-    """Answers table questions by one read-only query; declines everything else."""
+    """Answers table questions by one read-only query; declines everything else. Thread-safe."""
 
     def __init__(
         self, store: TableStore, retriever: Retriever, chat: Callable[[], OllamaChat | None], *, synonyms: Mapping[str, Sequence[str]]
     ) -> None:
         self._store, self._retriever, self._chat, self._synonyms = store, retriever, chat, synonyms
+        self._lock = threading.Lock()
+        self._words: dict[tuple[int, str, bool], tuple[Fields, Values]] = {}
 
-    def answer(self, question: str, *, filters: Filters | None = None) -> Answer | None:
-        """The answer with its SQL and rows; None when this is no table question, or none that can be answered surely."""
+    def answer(self, question: str, *, filters: Filters | None = None, only: str | None = None) -> Answer | None:
+        """The answer with its SQL and rows; None when this is no table question, or none that can be answered surely.
+
+        ``only``: the question is known to be about this table (its name or file).
+        """
         started = time.perf_counter()
-        cards = self._cards(filters)
-        readings = [r for card in cards if (r := read(question, card, self._synonyms, self._find)) is not None]
-        if not readings:
-            return None
-        best = max(_closeness(r) for r in readings)
-        chosen = [r for r in readings if _closeness(r) == best]
-        if len(chosen) > 1:
-            return None  # two tables could be meant
-        answer = self._run(question, chosen[0])
-        return replace(answer, milliseconds={"table": (time.perf_counter() - started) * 1000})
+        cards, wide = self._scope(filters, only)
+        readings = [r for card in cards for r in self._readings(question, card, wide)]
+        answer = self._surest(question, readings)
+        return replace(answer, milliseconds={"table": (time.perf_counter() - started) * 1000}) if answer else None
 
     def guard(self, answer: Answer) -> Answer:
         """A calculation is never answered from the few rows that a search has found: then say what it needs."""
@@ -71,58 +69,183 @@ class TableAnswerer:
             return answer
         columns = ", ".join(f"{c.label} ({c.type})" for c in card.columns)
         text = f"This needs a calculation over the table {card.name} ({card.source}), which could not be read from the question. Its columns: {columns}."
-        return replace(answer, answer=text, mode="none", abstained=True, citations=(), notes=(*answer.notes, "Ask for a count, sum, average or extreme of a column, or use `hybrid-rag sql`."))
+        return replace(
+            answer,
+            answer=text,
+            mode="none",
+            abstained=True,
+            citations=(),
+            notes=(*answer.notes, "Ask for a count, sum, average or extreme of a column, or use `hybrid-rag sql`."),
+        )
 
-    def _cards(self, filters: Filters | None) -> list[TableCard]:
+    # ------------------------------------------------------------ reading
+
+    def _scope(self, filters: Filters | None, only: str | None) -> tuple[list[TableCard], bool]:
+        """(tables that may be meant, whether the question can be about nothing else)."""
+        if only is not None:
+            card = self._store.card(only)
+            return ([card] if card else []), True
+        cards = self._store.cards()
+        if self._retriever is None:
+            return cards, False
+        catalog = self._retriever.index.catalog
         if filters is None or filters.empty:
-            return self._store.cards()
-        allowed = {d.source for d in self._retriever.index.catalog.documents() if filters.matches(d)}
-        return [card for card in self._store.cards() if card.source in allowed]
+            return cards, catalog.value("SELECT count(*) FROM documents WHERE ready = 1") == 1
+        documents = [d for d in catalog.documents() if filters.matches(d)]
+        allowed = {d.source for d in documents}
+        return [card for card in cards if card.source in allowed], len(documents) == 1
 
-    def _find(self, card: TableCard, texts: Sequence[str]) -> list[tuple[TableColumn, str]]:
-        """Columns of text in which one of the texts is a whole cell, with the cell as written."""
-        columns = [c for c in card.columns if c.type == "text"]
-        if not columns:
+    def _readings(self, question: str, card: TableCard, wide: bool) -> list[Reading]:
+        fields, values = self._words_of(card, wide)
+        return read(question, fields, values, lambda texts: self._find(fields, texts))
+
+    def _words_of(self, card: TableCard, wide: bool) -> tuple[Fields, Values]:
+        key = (self._store.generation, card.name, wide)
+        with self._lock:
+            held = self._words.get(key)
+        if held is None:
+            others = {c.name: c for c in self._store.cards() if c.name != card.name}
+            fields = Fields(card, others, self._synonyms, wide=wide)
+            held = fields, Values([(f, self._cells(f, card, wide)) for f in (*fields.own, *fields.joined)], wide=wide)
+            with self._lock:
+                while len(self._words) >= KEPT_TABLES:
+                    del self._words[next(iter(self._words))]
+                self._words[key] = held
+        return held
+
+    def _cells(self, field: Field, card: TableCard, wide: bool) -> Sequence[str]:
+        """The different cells of a text column, when they are few enough to be known by their words."""
+        column = field.column
+        if column.type not in ("text", "boolean"):
+            return ()
+        if not wide or column.type == "boolean" or field.join is not None:
+            return column.values
+        if (column.distinct or 0) > MOST_DISTINCT:
+            return ()
+        return [
+            r[0]
+            for r in self._store.fetch(
+                f"SELECT DISTINCT {field.sql} FROM {q(card.name)} WHERE {field.sql} IS NOT NULL ORDER BY 1", (), [card.name]
+            )
+        ]
+
+    def _find(self, fields: Fields, texts: Sequence[str]) -> list[tuple[Field, str, str]]:
+        """Text columns in which one of the texts is a whole cell, with the cell as written."""
+        columns = [f for f in fields.own if f.column.type == "text"]
+        if not columns or not texts:
             return []
-        parts = [f"SELECT {i}, min(\"{c.name}\") FROM \"{card.name}\" WHERE lower(trim(\"{c.name}\")) = ? HAVING count(*) > 0" for i, c in enumerate(columns)]
-        wanted = texts[0].casefold()
-        found = self._store.fetch(" UNION ALL ".join(parts) + " ORDER BY 1", [wanted] * len(parts), [card.name])
-        return [(columns[i], value) for i, value in found]
+        wanted = sorted({t.casefold() for t in texts})
+        name = fields.card.name
+        parts = [
+            f"SELECT DISTINCT {i}, {f.sql} FROM {q(name)} WHERE lower(trim({f.sql})) IN (SELECT unnest(?::VARCHAR[]))"
+            for i, f in enumerate(columns)
+        ]
+        found = self._store.fetch(" UNION ALL ".join(parts) + " ORDER BY 1, 2", [wanted] * len(parts), [name])
+        return [(columns[i], value.strip().casefold(), value) for i, value in found]
 
-    # ------------------------------------------------------------ running
+    # ------------------------------------------------------------ choosing
 
-    def _run(self, question: str, reading: Reading) -> Answer:
-        card = reading.card
-        where, parameters = _where(reading)
-        query = _compose(reading, where, parameters)
-        rows = self._store.fetch(query.sql, query.parameters, [card.name])
-        numbers = [r[0] for r in self._store.fetch(f'SELECT "{ROW}" FROM "{card.name}"{where} ORDER BY 1', parameters, [card.name])]
-        excluded = self._excluded(reading, where, parameters)
-        proof = _proof_rows(reading, rows) or numbers
+    def _surest(self, question: str, readings: Sequence[Reading]) -> Answer | None:
+        """The answer of the reading that holds; None when two that hold as well give different answers."""
+        if not readings:
+            return None
+        best = max(map(_closeness, readings))
+        chosen = [r for r in readings if _closeness(r) == best]
+        if len({r.card.name for r in chosen}) > 1:
+            return None  # two tables could be meant
+        for rank in sorted({r.rank for r in chosen}):
+            results = [(r, rows) for r in chosen if r.rank == rank if (rows := self._run(r)) is not None]
+            if not results:
+                continue
+            if len({_denotation(rows) for _, rows in results}) > 1:
+                return None
+            reading, rows = results[0]
+            return self._answer(question, reading, rows)
+        return None
+
+    def _fetch(self, query: Query) -> list[tuple[Any, ...]]:
+        return self._store.fetch(query.sql, query.parameters, query.tables)
+
+    def _run(self, reading: Reading) -> list[tuple[Any, ...]] | None:
+        """The rows of a reading; None when it does not hold, as when one record is meant and several are found."""
+        if reading.anchor and len(self._fetch(anchors(reading))) != 1:
+            return None
+        if reading.shape == "difference" and len(self._fetch(records(reading))) != 2:
+            return None
+        if reading.one and reading.shape in ("total", "count") and len(self._fetch(records(reading))) != 1:
+            return None
+        rows = self._fetch(compose(reading))
+        if reading.shape == "count" and reading.guessed and rows[0][0] < 2:
+            return None  # what is counted is not known to be a record: then 1 or 0 is more likely the wrong question
+        if reading.shape in ("lookup", "place", "neighbour"):
+            if not rows or any(row[0] is None or row[0] == "" for row in rows):
+                return None
+            if reading.one and len({row[0] for row in rows}) != 1:
+                return None
+        unsure = [reading.measure] if reading.shape in ("extreme", "ranked") else []
+        if any(
+            f.column.unreadable > UNREADABLE_SHARE * reading.card.rows
+            for f in (*unsure, *(f for c in reading.conditions for f in c.fields))
+        ):
+            return None  # it may be one of those that cannot be read
+        if reading.signed and (rows[0][0] is None or rows[0][0] < 0):
+            return None
+        if reading.shape == "difference" and rows[0][0] is None:
+            return None
+        return rows
+
+    def _answer(self, question: str, reading: Reading, rows: Sequence[tuple[Any, ...]]) -> Answer:
+        card, query = reading.card, compose(reading)
+        numbers = [int(r[0]) for r in self._fetch(records(reading))]
+        by_row = is_row_level(reading)
+        proof = [int(row[-1]) for row in rows] if by_row else numbers
+        sources = {c.name: c.source for c in self._store.cards()}
         result = TableResult(
             sql=query.shown,
-            columns=_columns(reading),
-            rows=tuple(tuple(_plain(v) for v in (row[:-1] if _row_level(reading) else row)) for row in rows[:GROUPS_SHOWN]),
-            tables=(card.name,),
-            sources=(card.source,),
-            row_count=len(proof) if _row_level(reading) else len(numbers),
+            columns=columns_of(reading),
+            rows=tuple(tuple(_rounded(v) for v in (row[:-1] if by_row else row)) for row in rows[:GROUPS_SHOWN]),
+            tables=query.tables,
+            sources=tuple(sources[name] for name in query.tables),
+            row_count=len(proof),
             record_numbers=tuple(proof[:SHOWN_RECORDS]),
-            excluded=excluded,
+            excluded=self._excluded(reading),
             truncated=len(rows) > GROUPS_SHOWN,
         )
-        return Answer(question, _sentence(reading, result), "table", False, self._citations(card, proof), sql=query.shown, table=result)
+        return Answer(question, sentence(reading, result), "table", False, self._citations(card, proof), sql=query.shown, table=result)
 
-    def _excluded(self, reading: Reading, where: str, parameters: Sequence[Any]) -> tuple[str, ...]:
-        """Records that a number column leaves out: no value, or one that cannot be read."""
-        column = reading.column
-        if column is None or reading.aggregate not in ("sum", "avg", "min", "max"):
-            return ()
-        sql = f'SELECT "{ROW}" FROM "{reading.card.name}"{where}{" AND" if where else " WHERE"} "{column.name}" IS NULL ORDER BY 1'
-        rows = [r[0] for r in self._store.fetch(sql, parameters, [reading.card.name])]
-        if not rows:
-            return ()
-        shown = ", ".join(map(str, rows[:SHOWN_EXCLUDED])) + (" …" if len(rows) > SHOWN_EXCLUDED else "")
-        return (f"{len(rows)} records have no readable {column.label} and were left out (rows {shown}).",)
+    # ------------------------------------------------------------ proof
+
+    def _excluded(self, reading: Reading) -> tuple[str, ...]:
+        """What the result leaves out: records without a readable number, rows that add others up, records without a partner."""
+        out = []
+        table, names = source(reading)
+
+        def rows(condition: str) -> list[int]:
+            clause, parameters = where(reading, None, condition)
+            return [int(r[0]) for r in self._store.fetch(f"SELECT {q(ROW)} FROM {table}{clause} ORDER BY 1", parameters, names)]
+
+        measure = reading.measure
+        if measure is not None and reading.shape != "difference" and (found := rows(f"{measure.sql} IS NULL")):
+            out.append(
+                f"{_records(len(found))} no readable {measure.label} and {'were' if len(found) > 1 else 'was'} left out ({_rows(found)})."
+            )
+        for field in dict.fromkeys(f for c in reading.conditions for f in c.fields if f.column.unreadable and f.join is None):
+            others = tuple(c for c in reading.conditions if field not in c.fields)
+            clause, parameters = where(reading, others, f"{field.sql} IS NULL", f"{q(field.column.name + RAW)} <> ''")
+            found = [int(r[0]) for r in self._store.fetch(f"SELECT {q(ROW)} FROM {table}{clause} ORDER BY 1", parameters, names)]
+            if found:
+                out.append(
+                    f"{_records(len(found))} no readable {field.label}, so the condition does not hold for {'them' if len(found) > 1 else 'it'} ({_rows(found)})."
+                )
+        joined = reading.target if reading.shape == "groups" and reading.target is not None and reading.target.join is not None else None
+        if joined and (found := rows(f"{joined.sql} IS NULL")):
+            out.append(f"{_records(len(found))} no {joined.label} in {joined.join.other_table} ({_rows(found)}).")
+        if reading.card.total_rows and reading.shape not in ("lookup", "difference"):
+            several = len(reading.card.total_rows) > 1
+            out.append(
+                f"{'Records that add' if several else 'The record that adds'} others up {'were' if several else 'was'} left out ({_rows(reading.card.total_rows)})."
+            )
+        return tuple(out)
 
     def _citations(self, card: TableCard, numbers: Sequence[int]) -> tuple[Citation, ...]:
         if not numbers:
@@ -137,100 +260,24 @@ class TableAnswerer:
         return tuple(out)
 
 
-# ---------------------------------------------------------------- SQL
-
-
 def _closeness(reading: Reading) -> tuple[bool, int, bool]:
     """Of two tables that could be meant: the one that is named, more of whose names are, whose key is asked for."""
-    return reading.by_noun, reading.matched, bool(reading.entity and reading.entity.is_key)
+    return reading.by_noun, reading.matched, bool(reading.target and reading.target.column.is_key and reading.target.join is None)
 
 
-def _where(reading: Reading) -> tuple[str, list[Any]]:
-    if not reading.conditions:
-        return "", []
-    return " WHERE " + " AND ".join(c.sql for c in reading.conditions), [p for c in reading.conditions for p in c.parameters]
+def _denotation(rows: Sequence[tuple[Any, ...]]) -> tuple[str, ...]:
+    """What rows answer: the values of their first column, in whatever order."""
+    return tuple(sorted({str(_rounded(row[0])) for row in rows}))
 
 
-def _row_level(reading: Reading) -> bool:
-    """The answer is in single records: an extreme of a column, or a look-up."""
-    return not reading.aggregate or (reading.aggregate in ("min", "max") and not reading.group)
+def _rounded(value: Any) -> Any:
+    return round(value, 6) if isinstance(value, float) else plain(value)
 
 
-def _compose(reading: Reading, where: str, parameters: Sequence[Any]) -> _Query:
-    table, column = f'"{reading.card.name}"', f'"{reading.column.name}"' if reading.column else ""
-    order = "DESC" if reading.descending else "ASC"
-    if not reading.aggregate:
-        sql = f'SELECT {column}, "{ROW}" FROM {table}{where} ORDER BY "{ROW}"'
-    elif _row_level(reading):
-        first = f'"{reading.entity.name}", ' if reading.entity else ""
-        given = f"{where}{' AND' if where else ' WHERE'} {column} IS NOT NULL"
-        sql = f'SELECT {first}{column}, "{ROW}" FROM {table}{given} QUALIFY rank() OVER (ORDER BY {column} {order}) <= {reading.places} ORDER BY {column} {order}, "{ROW}"'
-    else:
-        value = "count(*)" if reading.aggregate == "count" and not reading.distinct else f"{reading.aggregate}({'DISTINCT ' if reading.distinct else ''}{column})"
-        if not reading.group:
-            sql = f"SELECT {value} FROM {table}{where}"
-        elif reading.places:
-            given = f"{where}{' AND' if where else ' WHERE'} {reading.group} IS NOT NULL"
-            sql = f"SELECT {reading.group}, {value} FROM {table}{given} GROUP BY 1 QUALIFY rank() OVER (ORDER BY {value} {order}) <= {reading.places} ORDER BY 2 {order}, 1"
-        else:
-            sql = f"SELECT {reading.group}, {value} FROM {table}{where} GROUP BY 1 ORDER BY 1"
-    return _Query(sql, tuple(parameters), _written_in(sql, parameters))
+def _records(n: int) -> str:
+    return "1 record has" if n == 1 else f"{n:,} records have"
 
 
-def _written_in(sql: str, parameters: Sequence[Any]) -> str:
-    for value in parameters:
-        text = f"{value:g}" if isinstance(value, float) else str(value) if isinstance(value, (int, bool)) else "'" + str(value).replace("'", "''") + "'"
-        sql = sql.replace("?", text.replace("?", "\0"), 1)
-    return sql.replace("\0", "?")
-
-
-def _proof_rows(reading: Reading, rows: Sequence[tuple[Any, ...]]) -> list[int]:
-    return [int(row[-1]) for row in rows] if _row_level(reading) else []
-
-
-# ---------------------------------------------------------------- words
-
-
-def _columns(reading: Reading) -> tuple[str, ...]:
-    value = reading.column.label if reading.column else "rows"
-    names = {"sum": f"sum of {value}", "avg": f"average {value}", "count": f"different {value}" if reading.distinct else "count"}
-    label = names.get(reading.aggregate, value)
-    if _row_level(reading):
-        return (reading.entity.label, label) if reading.entity else (label,)
-    return (reading.group_words, label) if reading.group else (label,)
-
-
-def _sentence(reading: Reading, result: TableResult) -> str:
-    name = reading.card.name.replace("_", " ")
-    condition = f" where {' and '.join(c.words for c in reading.conditions)}" if reading.conditions else ""
-    if not result.rows or (len(result.rows) == 1 and result.rows[0][-1] is None):
-        return f"No record of {name}{condition} gives a result."
-    label = result.columns[-1]
-    if not reading.aggregate:
-        return f"{label}: {', '.join(dict.fromkeys(_shown(row[0]) for row in result.rows))} ({name}{condition})."
-    if reading.aggregate == "count" and not reading.group:
-        what = label if reading.distinct else "records"
-        return f"{_shown(result.rows[0][0])} {what} in {name}{condition}."
-    if len(result.columns) == 1:
-        extreme = {"max": "Highest ", "min": "Lowest "}.get(reading.aggregate, "")
-        text = f"{extreme}{label}" if extreme else label[0].upper() + label[1:]
-        return f"{text} in {name}{condition}: {_shown(result.rows[0][0])}."
-    listed = "; ".join(f"{_shown(row[0])}: {_shown(row[-1])}" for row in result.rows[:GROUPS_SHOWN])
-    title = f"{label} by {result.columns[0]}" if reading.group else f"{'Highest' if reading.descending else 'Lowest'} {label} by {result.columns[0]}"
-    return f"{title[0].upper() + title[1:]} in {name}{condition}: {listed}."
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, bool) or value is None:
-        return {True: "yes", False: "no", None: "(none)"}[value]
-    if isinstance(value, float):
-        return f"{value:,.2f}" if value != int(value) else f"{int(value):,}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return round(value, 6)
-    if value is None or isinstance(value, (bool, int)):
-        return value
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+def _rows(numbers: Sequence[int]) -> str:
+    listed = ", ".join(map(str, numbers[:SHOWN_EXCLUDED])) + (" …" if len(numbers) > SHOWN_EXCLUDED else "")
+    return f"row{'s' if len(numbers) > 1 else ''} {listed}"

@@ -289,6 +289,10 @@ class Service:
             answer = replace(answer, notes=(*answer.notes, f"{WITHOUT_MODEL[answer.mode]}: {problem}"))
         return answer
 
+    def ask_tables(self, question: str, *, filters: Filters | None = None) -> Answer | None:
+        """An answer by one query over the tables; None when the question is none for them, or cannot be read surely."""
+        return self._open()[4].answer(question, filters=self._filters(filters))
+
     # ------------------------------------------------------------ log of queries
 
     @property

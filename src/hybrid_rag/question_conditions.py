@@ -1,0 +1,369 @@
+"""From items to conditions: comparisons, dates, values. What is understood is taken out of the row of items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hybrid_rag.question_fields import Fields, Match
+from hybrid_rag.question_items import Item, When
+from hybrid_rag.question_reading import Condition, Field
+from hybrid_rag.question_words import MONTHS, stem, stems
+
+OPPOSITE = {">": "<=", "<": ">=", ">=": "<", "<=": ">"}
+
+
+@dataclass
+class Reduced:
+    """A row of items without its conditions. A value or date that is left in place has its condition beside it."""
+
+    items: list[Item]
+    conditions: list[Condition] = field(default_factory=list)
+    matched: int = 0
+    rank: int = 0  # raised by each step that was not certain
+
+
+class Stuck(Exception):
+    """The items have no reading."""
+
+
+def same(some: Field, other: Field) -> bool:
+    return some.column.name == other.column.name
+
+
+def reduce(items: Sequence[Item], fields: Fields) -> Iterator[Reduced]:
+    """Readings of the conditions in a row of items, the likelier first."""
+    for choice in _choices(items, fields):
+        try:
+            yield _Reducer(choice, fields).run()
+        except Stuck:
+            continue
+
+
+def _choices(items: Sequence[Item], fields: Fields) -> Iterator[list[Item]]:
+    """Values that several columns hold: the column named beside it; else each of the best ones in turn."""
+    rows: list[list[Item]] = [[]]
+    for i, item in enumerate(items):
+        options = [item]
+        if item.kind == "v" and len(item.matches) > 1:
+            near = {f.column.name for j in (i - 2, i - 1, i + 1) if 0 <= j < len(items) and items[j].kind == "c" for f in items[j].fields}
+            chosen = [m for m in item.matches if m.field.column.name in near]
+            best = [m for m in item.matches if m.level == item.matches[0].level]
+            own = [m for m in best if m.field.join is None] or best
+            keys = [m for m in own if m.field.column.is_key]
+            options = [replace(item, matches=(m,)) for m in (chosen or (keys if len(keys) == 1 else own))[:3]]
+        rows = [[*row, option] for row in rows for option in options][:6]
+    yield from rows
+
+
+class _Reducer:
+    def __init__(self, items: Sequence[Item], fields: Fields) -> None:
+        self._items, self._fields = list(items), fields
+        self._out = Reduced([])
+
+    def run(self) -> Reduced:
+        self._numbers()
+        self._dates()
+        self._values()
+        self._out.items = self._items
+        return self._out
+
+    # ------------------------------------------------------------ helpers
+
+    def _kind(self, i: int) -> str:
+        return self._items[i].kind if 0 <= i < len(self._items) else ""
+
+    def _head(self, i: int) -> bool:
+        """Is the column at ``i`` what the question asks for: the first one behind its question word?"""
+        before = i - 1
+        while self._kind(before) in ("e", "q", "f"):
+            before -= 1
+        return self._kind(i) == "c" and self._kind(before) in ("n", "N", "w", "m")
+
+    def _one(self, i: int, *, number: bool = False) -> Field | None:
+        """The only field that the column item at ``i`` can mean."""
+        if self._kind(i) != "c":
+            return None
+        some = [f for f in self._items[i].fields if not number or f.is_number]
+        return some[0] if len({f.column.name for f in some}) == 1 else None
+
+    def _put(self, first: int, last: int, condition: Condition, *, keep: Item | None = None) -> None:
+        """Take items ``first`` to ``last`` out; a "not" before them turns the condition round."""
+        while self._kind(first - 1) in ("!", "o"):
+            first -= 1
+            condition = condition.negated()
+            keep = None
+        self._out.conditions.append(condition)
+        self._out.matched += sum(len(i.words) for i in self._items[first : last + 1] if i.kind in "cv#d")
+        self._items[first : last + 1] = [Item("k", (), condition)] if keep is None else [replace(keep, value=condition)]
+
+    # ------------------------------------------------------------ numbers
+
+    def _numbers(self) -> None:
+        i = 0
+        while i < len(self._items):
+            kind = self._kind(i)
+            if kind in (">", "p") or (kind == "B" and self._kind(i + 2) == "&"):
+                self._comparison(i)
+            elif kind in "#d" and self._kind(i - 1) != ">":
+                self._number_equal(i)
+            i += 1
+
+    def _value_of(self, i: int) -> float | None:
+        item = self._items[i] if 0 <= i < len(self._items) else None
+        if item is None:
+            return None
+        if item.kind == "#":
+            return float(item.value)
+        if item.kind == "d" and item.value.month is None and not item.value.decade and item.value.year is not None:
+            return float(item.value.year)
+        return None
+
+    def _comparison(self, i: int) -> None:
+        item = self._items[i]
+        if item.kind == "p":  # "7 or more games"
+            low, sign, first, last = self._value_of(i - 1), item.value, i - 1, i
+            high = None
+        elif item.kind == "B":
+            low, high, sign, first, last = self._value_of(i + 1), self._value_of(i + 3), "between", i, i + 3
+        else:
+            low, sign, first, last = self._value_of(i + 1), item.value, i, i + 1
+            high = None
+        if low is None or (item.kind == "B" and high is None):
+            return
+        found = self._number_field(first, last)
+        if found is None:
+            return
+        column, first, last = found
+        if column in self._fields.years() and item.kind != "p" and self._items[i + 1].kind == "d":
+            return  # a date
+        if sign == "between":
+            condition = Condition(f"{column.sql} BETWEEN ? AND ?", (low, high), f"{column.label} between {low:g} and {high:g}", (column,))
+        else:
+            condition = Condition(f"{column.sql} {sign} ?", (low,), f"{column.label} {sign} {low:,.10g}", (column,))
+        self._put(first, last, condition)
+
+    def _number_field(self, first: int, last: int) -> tuple[Field, int, int] | None:
+        """(column of a comparison, first and last item that it takes): by its unit, or named before or behind the number."""
+        after = self._items[last + 1] if last + 1 < len(self._items) else None
+        if after is not None and after.kind in ("u", "c"):
+            unit = [f for f in self._fields.own if f.is_number and f.column.unit and stem(f.column.unit) == after.words[0].stem]
+            if len(unit) == 1 and len(after.words) == 1:
+                before = first - 1 if self._one(first - 1) == unit[0] and not self._head(first - 1) else first
+                return unit[0], before, last + 1
+        before_field = self._one(first - 1, number=True)
+        after_field = self._one(last + 1, number=True)
+        if before_field is not None and not (self._head(first - 1) and after_field is not None):
+            if self._head(first - 1) and self._kind(first - 2) in ("n", "N"):
+                return None
+            extra = 1 if self._kind(last + 1) == "u" and self._fields.wide and self._kind(last + 2) in ("", "k") else 0
+            return before_field, first - 1, last + extra
+        if after_field is not None:
+            return after_field, first, last + 1
+        far = self._one(first - 2, number=True)
+        if far is not None and not self._head(first - 2) and self._kind(first - 1) in ("U", "!"):
+            return far, first - 1, last
+        return None
+
+    def _number_equal(self, i: int) -> None:
+        """ "position 1", "a record low of -7", "in first place", "3 goals"."""
+        number = self._value_of(i)
+        if number is None:
+            return
+        dated = self._items[i].kind == "d"
+        column = self._one(i - 1, number=True)
+        if column is not None and not self._head(i - 1) and (not dated or column in self._fields.years() or column.column.maximum >= 1000):
+            values, last = [number], i
+            while self._kind(last + 1) in ("|", "&") and (more := self._value_of(last + 2)) is not None:
+                values.append(more)
+                last += 2
+            self._equal_number(column, values, i - 1, last)
+            return
+        after = self._one(i + 1, number=True)
+        if after is not None and not dated and self._kind(i - 1) not in ("s", "B", "&", "|"):
+            self._equal_number(after, [number], i, i + 1)
+
+    def _equal_number(self, column: Field, values: list[float], first: int, last: int) -> None:
+        shown = " or ".join(f"{v:,.10g}" if column not in self._fields.years() else f"{v:g}" for v in values)
+        parameters = tuple(int(v) if v == int(v) and column.column.type == "integer" else v for v in values)
+        marks = ", ".join("?" * len(values))
+        sql = f"{column.sql} = ?" if len(values) == 1 else f"{column.sql} IN ({marks})"
+        self._put(first, last, Condition(sql, parameters, f"{column.label} is {shown}", (column,)))
+
+    # ------------------------------------------------------------ dates
+
+    def _dates(self) -> None:
+        i = 0
+        while i < len(self._items):
+            if self._kind(i) == "d":
+                self._date(i)
+            i += 1
+
+    def _date(self, i: int) -> None:
+        when: When = self._items[i].value
+        found = self._date_field(i)
+        if found is None:
+            return
+        column, named_at = found
+        before = self._kind(i - 1)
+        between = (before == "B" or self._written(i - 1, "from")) and self._kind(i + 1) in ("&", "") and self._kind(i + 2) == "d"
+        if before == "B" and between:
+            condition = _span(column, when, self._items[i + 2].value, self._fields)
+            first, last = i - 1, i + 2
+        else:
+            sign = self._items[i - 1].value if before == "b" else "="
+            condition = _moment(column, sign, when, self._fields)
+            first, last = (i - 1 if before == "b" else i), i
+        if condition is None:
+            return
+        if named_at == first - 1 and not self._head(named_at):
+            first = named_at
+        elif named_at == last + 1 and not self._head(named_at):
+            last = named_at
+        self._put(first, last, condition)
+
+    def _written(self, i: int, word: str) -> bool:
+        return 0 <= i < len(self._items) and any(w.plain == word for w in self._items[i].words)
+
+    def _date_field(self, i: int) -> tuple[Field, int] | None:
+        pool = [*self._fields.times(), *self._fields.years()]
+        year_only = self._items[i].value.month is None
+        if not year_only:
+            pool = self._fields.times()
+        if not pool and self._fields.wide:
+            pool = [f for f in self._fields.own if f.column.type == "text" and stems(f.label)[:1] == (stem("date"),)]
+        for j in (i - 1, i - 2, i + 1):
+            if self._kind(j) == "c":
+                named = [f for f in self._items[j].fields if f in pool]
+                if len(named) == 1:
+                    return named[0], j
+        if len(pool) == 1:
+            return pool[0], -9
+        years = [f for f in pool if f in self._fields.years()]
+        return (years[0], -9) if year_only and len(years) == 1 and len(pool) == 1 else None
+
+    # ------------------------------------------------------------ values
+
+    def _values(self) -> None:
+        i = 0
+        while i < len(self._items):
+            if self._kind(i) == "v":
+                self._equal(i)
+            i += 1
+
+    def _equal(self, i: int) -> None:
+        item = self._items[i]
+        match = item.matches[0]
+        self._out.rank += match.level
+        condition = condition_of(match, item)
+        if self._kind(i - 1) in (">", "b", "x", "M", "t", "D") or self._kind(i + 1) in ("|",) or self._kind(i - 1) in ("|",):
+            pass
+        first = last = i
+        values = [match]
+        while self._kind(last + 1) == "&" and self._kind(last + 2) == "v" and same(self._items[last + 2].matches[0].field, match.field):
+            values.append(self._items[last + 2].matches[0])
+            last += 2
+        named = [j for j in (i - 1, last + 1) if self._kind(j) == "c" and any(same(f, match.field) for f in self._items[j].fields)]
+        keep = item
+        if len(values) > 1:
+            cells = tuple(dict.fromkeys(c for m in values for c in m.cells))
+            condition = condition_of(Match(match.field, cells, max(m.level for m in values), any(m.loose for m in values)), item)
+            keep = Item("V", item.words, [condition_of(m, item) for m in values], matches=tuple(values))
+            self._items[i : last + 1] = [keep]
+            last = i
+            named = [j for j in (i - 1, i + 1) if self._kind(j) == "c" and any(same(f, match.field) for f in self._items[j].fields)]
+            for j in sorted(named, reverse=True):
+                if not self._head(j):
+                    del self._items[j]
+            self._out.conditions.append(condition)
+            self._out.matched += len(item.words)
+            return
+        for j in named:
+            if not self._head(j):
+                first, last = min(first, j), max(last, j)
+        self._put(first, last, condition, keep=keep)
+
+
+def condition_of(match: Match, item: Item) -> Condition:
+    field = match.field
+    if field.column.type == "boolean":
+        value = match.cells[0].casefold() in ("true", "yes")
+        return Condition(f"{field.sql} = ?", (value,), f"{field.label} is {'yes' if value else 'no'}", (field,))
+    marks = ", ".join("?" * len(match.cells))
+    some = " or ".join(match.cells[:4]) + (" …" if len(match.cells) > 4 else "")
+    shown = some if match.level < 2 or len(match.cells) == 1 else f"one with “{' '.join(w.text for w in item.words)}”"
+    return Condition(f"{field.sql} IN ({marks})", match.cells, f"{field.label} is {shown}", (field,), match.cells, match.level, match.loose)
+
+
+# ---------------------------------------------------------------- dates in SQL
+
+
+def _moment(field: Field, sign: str, when: When, fields: Fields) -> Condition | None:
+    year, month, day = when.year, when.month, when.day
+    if when.decade:
+        year_sql = field.sql if field in fields.years() else f"year({field.sql})"
+        if sign != "=" or field.column.type == "text":
+            return None
+        return Condition(f"{year_sql} BETWEEN ? AND ?", (year, year + 9), f"year of {field.label} between {year} and {year + 9}", (field,))
+    if field in fields.years():
+        if month is not None:
+            return None
+        shown = (
+            f"{field.label} {sign} {year}"
+            if sign != "="
+            else f"year of {field.label} is {year}"
+            if stems(field.label) != (stem("year"),)
+            else f"{field.label} is {year}"
+        )
+        return Condition(f"{field.sql} {sign} ?", (year,), shown, (field,))
+    if field.column.type == "text":
+        return _written_date(field, when) if sign == "=" else None
+    if sign == "=":
+        parts = [(f"year({field.sql}) = ?", year), (f"month({field.sql}) = ?", month), (f"day({field.sql}) = ?", day)]
+        given = [(sql, value) for sql, value in parts if value is not None]
+        words = f"{field.label} in {_shown(when)}" if year is None or month else f"year of {field.label} is {year}"
+        return Condition(" AND ".join(sql for sql, _ in given), tuple(v for _, v in given), words, (field,))
+    if year is None:
+        return None
+    if month is None:
+        return Condition(f"year({field.sql}) {sign} ?", (year,), f"year of {field.label} {sign} {year}", (field,))
+    words = f"{field.label} {sign} {_shown(when)}"
+    if day is None:
+        return Condition(f"date_trunc('month', {field.sql}) {sign} ?::DATE", (f"{year:04d}-{month:02d}-01",), words, (field,))
+    return Condition(f"{field.sql} {sign} ?::DATE", (f"{year:04d}-{month:02d}-{day:02d}",), words, (field,))
+
+
+def _span(field: Field, low: When, high: When, fields: Fields) -> Condition | None:
+    if low.month is None and high.month is None and field.column.type != "text":
+        sql = field.sql if field in fields.years() else f"year({field.sql})"
+        return Condition(f"{sql} BETWEEN ? AND ?", (low.year, high.year), f"{field.label} between {low.year} and {high.year}", (field,))
+    if high.month is not None and low.month is not None and field.is_time:
+        low = replace(low, year=low.year or high.year)
+        first, last = _moment(field, ">=", low, fields), _moment(field, "<=", high, fields)
+        if first and last:
+            return Condition(
+                f"{first.sql} AND {last.sql}",
+                first.parameters + last.parameters,
+                f"{field.label} between {_shown(low)} and {_shown(high)}",
+                (field,),
+            )
+    return None
+
+
+def _written_date(field: Field, when: When) -> Condition | None:
+    """Dates that stand as text ("23 Feb"), by their month's name, their day and their year."""
+    parts: list[tuple[str, Any]] = []
+    if when.month is not None:
+        name = MONTHS[when.month - 1]
+        parts.append((f"regexp_matches(lower({field.sql}), ?)", rf"\b({name}|{name[:3]})\b"))
+    if when.day is not None:
+        parts.append((f"regexp_matches({field.sql}, ?)", rf"\b0?{when.day}\b"))
+    if when.year is not None:
+        parts.append((f"regexp_matches({field.sql}, ?)", rf"\b{when.year}\b"))
+    return Condition(" AND ".join(sql for sql, _ in parts), tuple(v for _, v in parts), f"{field.label} in {_shown(when)}", (field,))
+
+
+def _shown(when: When) -> str:
+    month = MONTHS[when.month - 1].capitalize() if when.month else ""
+    return " ".join(str(part) for part in (when.day, month, when.year) if part)

@@ -1,0 +1,217 @@
+"""Superlatives, first and last: the shapes whose answer is at an end of an order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from hybrid_rag.question_conditions import same
+from hybrid_rag.question_frame import PLURAL_PLACES, RANKS, Frame
+from hybrid_rag.question_items import Item, plural
+from hybrid_rag.question_reading import Field, Reading
+from hybrid_rag.question_words import stems
+
+
+class Extremes(Frame):
+    """ "which team has the most points", "the three cheapest products", "who was listed first"."""
+
+    # ------------------------------------------------------------ extremes
+
+    def _extremes(self) -> Iterator[Reading]:
+        if self._bare.count("s") != 1:
+            return
+        descending, hint, places = self._get("s").value
+        bare = self._bare
+        if bare.startswith("w#s") or bare.startswith("#s"):
+            number = self._get("#").value
+            if number != int(number) or not 1 <= number <= 100:
+                return
+            places, bare = int(number), bare.replace("#", "", 1)
+        if "#" in bare:
+            return
+        columns = [i for i in self._rest if i.kind == "c"]
+        values: dict[str, Any] = {"descending": descending}
+        if re.fullmatch("w?cs[TA][nN]?c", bare):  # which brand has the highest total order value
+            target, measure = self._field(columns[0]), self._field(columns[1], number=True)
+            if target is not None and measure is not None and measure.is_number and not target.column.is_key and not hint:
+                many = PLURAL_PLACES if plural(columns[0].words[-1]) and not self._wide else 1
+                kind = "sum" if self._has("T") else "avg"
+                yield self._reading(
+                    "groups",
+                    target=target,
+                    group=target.sql,
+                    group_words=target.label,
+                    measure=measure,
+                    aggregate=kind,
+                    places=places or many,
+                    **values,
+                )
+        elif re.fullmatch("w?cu?s[nN]?c|w?us[nN]?c", bare):  # which team has the highest points
+            target = self._field(columns[0]) if len(columns) == 2 else self._fields.naming()
+            if len(columns) < 2 and not self._wide:
+                return
+            yield from self._ranked(target, columns[-1], values, places, hint, plural(columns[0].words[-1]) if len(columns) == 2 else False)
+        elif re.fullmatch("w?sc[wc]?c", bare) and hint in ("", "top"):  # the highest points of any team
+            return
+        elif re.fullmatch("w?[nm]?s[nN]?c", bare):
+            yield from self._extreme_of(columns[0], values, places, hint)
+        elif re.fullmatch("w?cs[uU]?|w?cs", bare):
+            yield from self._most_records(columns[0], values, places, hint)
+        elif re.fullmatch("w?su?", bare) and hint and hint != "top":
+            measure, target = self._hinted(hint), self._fields.naming()
+            if measure is None or target is None or not (self._by_noun or (self._wide and "u" in bare)):
+                return
+            if hint == "old" and measure.is_time:
+                values["descending"] = not descending
+            yield self._reading(
+                "ranked", target=target, measure=measure, places=places or (PLURAL_PLACES if self._plural_noun() else 1), **values
+            )
+        elif re.fullmatch("w?s(?:c|u)?gc", bare):  # top five products by price, top three cities by order value
+            measure = self._field(columns[-1], number=True)
+            target = self._field(columns[0]) if len(columns) == 2 else self._fields.naming()
+            if measure is None or target is None or not measure.is_number or not (len(columns) == 2 or self._noun_is_given()):
+                return
+            places = places or PLURAL_PLACES
+            if target.column.is_key or target.column.distinct == self._fields.card.rows:
+                yield self._reading("ranked", target=target, measure=measure, places=places, **values)
+            else:
+                yield self._reading(
+                    "groups",
+                    target=target,
+                    group=target.sql,
+                    group_words=target.label,
+                    measure=measure,
+                    aggregate="sum",
+                    places=places,
+                    **values,
+                )
+
+    def _ranked(self, target: Field | None, item: Item, values: dict[str, Any], places: int, hint: str, many: bool) -> Iterator[Reading]:
+        measure = self._field(item, number=True, wanted=lambda f: f.is_number or f.is_time)
+        if target is None or measure is None or same(target, measure):
+            return
+        if not (measure.is_number or measure.is_time):
+            yield from self._most_different(target, measure, values, places, hint, many)
+            return
+        if set(stems(measure.label)) & RANKS:
+            if hint != "top":
+                return
+            values = {**values, "descending": not values["descending"]}
+        elif hint and hint != "top" and not (measure.is_time and hint in ("late", "early", "recent", "old", "young")):
+            return
+        if hint == "old" and measure.is_time:
+            values = {**values, "descending": not values["descending"]}
+        word = self._get("s").words[0].plain
+        ranked = self._reading(
+            "ranked", target=target, measure=measure, places=places or (PLURAL_PLACES if many and not self._wide else 1), **values
+        )
+        yield ranked
+        unique = target.column.is_key or target.column.distinct == self._fields.card.rows
+        if not unique and word in ("most", "least", "fewest") and measure.is_number and not places:
+            yield self._reading(
+                "groups", target=target, group=target.sql, group_words=target.label, measure=measure, aggregate="sum", places=1, **values
+            )
+
+    def _most_different(
+        self, target: Field, measured: Field, values: dict[str, Any], places: int, hint: str, many: bool
+    ) -> Iterator[Reading]:
+        """ "which director has the most titles": records by director, where the titles name the records."""
+        word = self._get("s").words[0].plain
+        if hint or word not in ("most", "least", "fewest", "highest", "lowest") or measured.join is not None:
+            return
+        if (measured.column.distinct or 0) >= 0.9 * self._fields.card.rows and not target.column.is_key:
+            yield self._reading(
+                "groups",
+                target=target,
+                group=target.sql,
+                group_words=target.label,
+                places=places or (PLURAL_PLACES if many and not self._wide else 1),
+                **values,
+            )
+
+    def _extreme_of(self, item: Item, values: dict[str, Any], places: int, hint: str) -> Iterator[Reading]:
+        """ "the highest price", "who has the most points", "the most expensive product"."""
+        asked = self._get("w").value if self._has("w") else ""
+        measure = self._field(item, number=True, wanted=lambda f: f.is_number or f.is_time)
+        if measure is not None and (measure.is_number or measure.is_time):
+            if set(stems(measure.label)) & RANKS and hint != "top":
+                return
+            if hint == "top" and not measure.is_number:
+                return
+            if asked == "who" or (self._by_noun and asked in ("which", "what")):
+                target = (self._fields.person() if asked == "who" else None) or self._fields.naming()
+                if target is None:
+                    return
+                if set(stems(measure.label)) & RANKS:
+                    values = {**values, "descending": not values["descending"]}
+                yield self._reading("ranked", target=target, measure=measure, places=places or 1, **values)
+            elif (
+                asked in ("what", "", "when")
+                and not places
+                and hint in ("", "late", "early", "recent")
+                and not (set(stems(measure.label)) & RANKS)
+            ):
+                yield self._reading("extreme", measure=measure, **values)
+            return
+        target = self._field(item)
+        if target is None or not hint or hint == "top":
+            return
+        compared = self._hinted(hint)
+        if compared is None:
+            return
+        if hint == "old" and compared.is_time:
+            values = {**values, "descending": not values["descending"]}
+        many = PLURAL_PLACES if plural(item.words[-1]) and not self._wide else 1
+        yield self._reading("ranked", target=target, measure=compared, places=places or many, **values)
+
+    def _most_records(self, item: Item, values: dict[str, Any], places: int, hint: str) -> Iterator[Reading]:
+        """ "which city has the fewest orders": records are counted by the column."""
+        target = self._field(item)
+        after = self._items[next(i for i, x in enumerate(self._items) if x.kind == "s") + 1 :]
+        noun = any(i.kind == "U" or (i.kind == "u" and self._wide) for i in after)
+        if target is None or target.column.is_key or hint or not noun:
+            return
+        if target.is_number and target not in self._fields.years():
+            return
+        many = PLURAL_PLACES if plural(item.words[-1]) and not self._wide else 1
+        rank = 1 if any(i.kind == "u" for i in after) else 0
+        yield self._reading("groups", target=target, group=target.sql, group_words=target.label, places=places or many, rank=rank, **values)
+
+    def _plural_noun(self) -> bool:
+        return any(plural(w) for i in self._items if i.kind == "U" for w in i.words) and not self._wide
+
+    # ------------------------------------------------------------ first and last
+
+    def _places(self) -> Iterator[Reading]:
+        if not self._wide or not self._match("w?[fF](?:c|u)?|w?(?:c|u)[fF]u?|w?cfc"):
+            return
+        item = self._get("f" if self._has("f") else "F")
+        columns = [i for i in self._rest if i.kind == "c"]
+        asked = self._get("w").value if self._has("w") else ""
+        target = self._field(columns[0]) if columns else None
+        if columns and target is None:
+            return
+        descending = item.value == -1
+        if target is not None and len(columns) == 1 and (target.is_time or target in self._fields.years()):
+            named = self._fields.person() if asked == "who" else self._fields.naming()
+            if self._match("w?[fF]c") and asked in ("what", "when", ""):
+                yield self._reading("extreme", measure=target, descending=descending)
+            elif self._match("wc[fF]") and asked in ("which", "who", "what") and named is not None and item.kind == "f":
+                yield self._reading("ranked", target=named, measure=target, descending=descending, places=1)
+            return
+        if target is None:
+            named = {"who": self._fields.person() or self._fields.naming(), "when": next(iter(self._times()), None)}
+            target = named.get(asked, self._fields.naming())
+        if target is None:
+            return
+        if len(columns) == 2:
+            noun = self._field(columns[1])
+            if noun is None or noun.column.type != "text":
+                return
+        orders: list[Field | None] = [None] if item.kind == "F" else [None, *self._times()]
+        for order in orders:
+            yield self._reading("place", target=target, descending=descending, order=order, places=1)
+
+    def _times(self) -> list[Field]:
+        return [*self._fields.times(), *self._fields.years()]
