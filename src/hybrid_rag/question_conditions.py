@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hybrid_rag.question_fields import Fields, Match
-from hybrid_rag.question_items import Item, When
+from hybrid_rag.question_items import Item, When, plural
 from hybrid_rag.question_reading import Condition, Field
 from hybrid_rag.question_words import MONTHS, stem, stems
 
-OPPOSITE = {">": "<=", "<": ">=", ">=": "<", "<=": ">"}
+MOST_DATED = 3  # columns that a date may mean
+RANK_NAMES = frozenset((stem(w),) for w in ("position", "place", "rank"))
 
 
 @dataclass
@@ -22,10 +23,7 @@ class Reduced:
     conditions: list[Condition] = field(default_factory=list)
     matched: int = 0
     rank: int = 0  # raised by each step that was not certain
-
-
-class Stuck(Exception):
-    """The items have no reading."""
+    guessed: bool = False  # a noun behind a value was taken for "records"
 
 
 def same(some: Field, other: Field) -> bool:
@@ -35,10 +33,11 @@ def same(some: Field, other: Field) -> bool:
 def reduce(items: Sequence[Item], fields: Fields) -> Iterator[Reduced]:
     """Readings of the conditions in a row of items, the likelier first."""
     for choice in _choices(items, fields):
-        try:
-            yield _Reducer(choice, fields).run()
-        except Stuck:
-            continue
+        pick, picks = 0, 1
+        while pick < picks:  # dates that several columns can mean: each in turn
+            reducer = _Reducer(choice, fields, pick)
+            yield reducer.run()
+            pick, picks = pick + 1, max(picks, min(reducer.dated, MOST_DATED))
 
 
 def _choices(items: Sequence[Item], fields: Fields) -> Iterator[list[Item]]:
@@ -51,18 +50,20 @@ def _choices(items: Sequence[Item], fields: Fields) -> Iterator[list[Item]]:
             chosen = [m for m in item.matches if m.field.column.name in near]
             best = [m for m in item.matches if m.level == item.matches[0].level]
             own = [m for m in best if m.field.join is None] or best
-            keys = [m for m in own if m.field.column.is_key]
+            keys = [m for m in own if m.field.is_key]
             options = [replace(item, matches=(m,)) for m in (chosen or (keys if len(keys) == 1 else own))[:3]]
         rows = [[*row, option] for row in rows for option in options][:6]
     yield from rows
 
 
 class _Reducer:
-    def __init__(self, items: Sequence[Item], fields: Fields) -> None:
-        self._items, self._fields = list(items), fields
+    def __init__(self, items: Sequence[Item], fields: Fields, pick: int) -> None:
+        self._items, self._fields, self._pick = list(items), fields, pick
+        self.dated = 1  # columns that a date can mean
         self._out = Reduced([])
 
     def run(self) -> Reduced:
+        self._nouns()
         self._numbers()
         self._dates()
         self._values()
@@ -81,6 +82,10 @@ class _Reducer:
             before -= 1
         return self._kind(i) == "c" and self._kind(before) in ("n", "N", "w", "m")
 
+    def _is_of(self, i: int, value: Item) -> bool:
+        """Does the column item at ``i`` name the column of the value?"""
+        return any(same(f, value.matches[0].field) for f in self._items[i].fields)
+
     def _one(self, i: int, *, number: bool = False) -> Field | None:
         """The only field that the column item at ``i`` can mean."""
         if self._kind(i) != "c":
@@ -98,6 +103,19 @@ class _Reducer:
         self._out.matched += sum(len(i.words) for i in self._items[first : last + 1] if i.kind in "cv#d")
         self._items[first : last + 1] = [Item("k", (), condition)] if keep is None else [replace(keep, value=condition)]
 
+    def _nouns(self) -> None:
+        """ "the nkf trains": the noun behind a value, and the column's own name beside it, say nothing more."""
+        if not self._fields.wide:
+            return
+        for i in range(len(self._items) - 1, 0, -1):
+            if self._kind(i - 1) == "v" and self._kind(i) == "u" and plural(self._items[i].words[-1]):
+                del self._items[i]
+                self._out.guessed = True
+            elif (
+                self._kind(i - 1) == "v" and self._kind(i) == "c" and self._kind(i + 1) in ("&", "|") and self._is_of(i, self._items[i - 1])
+            ):
+                del self._items[i]
+
     # ------------------------------------------------------------ numbers
 
     def _numbers(self) -> None:
@@ -106,7 +124,9 @@ class _Reducer:
             kind = self._kind(i)
             if kind in (">", "p") or (kind == "B" and self._kind(i + 2) == "&"):
                 self._comparison(i)
-            elif kind in "#d" and self._kind(i - 1) != ">":
+            elif kind in "#f" and self._rank_equal(i):
+                pass
+            elif kind in "#d" and self._kind(i - 1) != ">" and self._kind(i + 1) != "p":
                 self._number_equal(i)
             i += 1
 
@@ -153,6 +173,8 @@ class _Reducer:
                 before = first - 1 if self._one(first - 1) == unit[0] and not self._head(first - 1) else first
                 return unit[0], before, last + 1
         before_field = self._one(first - 1, number=True)
+        while before_field is not None and self._kind(last + 1) == "c" and any(same(f, before_field) for f in self._items[last + 1].fields):
+            last += 1  # "a profit over 2,000 thou. PLN"
         after_field = self._one(last + 1, number=True)
         if before_field is not None and not (self._head(first - 1) and after_field is not None):
             if self._head(first - 1) and self._kind(first - 2) in ("n", "N"):
@@ -184,6 +206,20 @@ class _Reducer:
         if after is not None and not dated and self._kind(i - 1) not in ("s", "B", "&", "|"):
             self._equal_number(after, [number], i, i + 1)
 
+    def _rank_equal(self, i: int) -> bool:
+        """ "in first place", "2nd position": a column of ranks, of numbers or of text like "1st"."""
+        column = self._one(i + 1)
+        value = self._items[i].value
+        if column is None or value < 1 or stems(column.label)[-1:] not in RANK_NAMES or column.is_time:
+            return False
+        if column.is_number:
+            self._equal_number(column, [float(value)], i, i + 1)
+            return True
+        number = int(value)
+        cells = (str(number), f"{number}.", f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number, 'th') }")
+        self._put(i, i + 1, Condition(f"lower(trim({column.sql})) IN (?, ?, ?)", cells, f"{column.label} is {number}", (column,)))
+        return True
+
     def _equal_number(self, column: Field, values: list[float], first: int, last: int) -> None:
         shown = " or ".join(f"{v:,.10g}" if column not in self._fields.years() else f"{v:g}" for v in values)
         parameters = tuple(int(v) if v == int(v) and column.column.type == "integer" else v for v in values)
@@ -209,11 +245,11 @@ class _Reducer:
         before = self._kind(i - 1)
         between = (before == "B" or self._written(i - 1, "from")) and self._kind(i + 1) in ("&", "") and self._kind(i + 2) == "d"
         if before == "B" and between:
-            condition = _span(column, when, self._items[i + 2].value, self._fields)
+            condition = _span(column, when, self._items[i + 2].value)
             first, last = i - 1, i + 2
         else:
             sign = self._items[i - 1].value if before == "b" else "="
-            condition = _moment(column, sign, when, self._fields)
+            condition = _moment(column, sign, when)
             first, last = (i - 1 if before == "b" else i), i
         if condition is None:
             return
@@ -238,10 +274,15 @@ class _Reducer:
                 named = [f for f in self._items[j].fields if f in pool]
                 if len(named) == 1:
                     return named[0], j
-        if len(pool) == 1:
-            return pool[0], -9
-        years = [f for f in pool if f in self._fields.years()]
-        return (years[0], -9) if year_only and len(years) == 1 and len(pool) == 1 else None
+                spans = [
+                    f for f in self._items[j].fields if f.column.type == "integer" and 1000 <= f.column.minimum <= f.column.maximum <= 2200
+                ]
+                if year_only and len(spans) == 1:
+                    return spans[0], j
+        if not pool or (len(pool) > 1 and not self._fields.wide):
+            return None
+        self.dated = max(self.dated, len(pool))
+        return pool[min(self._pick, len(pool) - 1)], -9
 
     # ------------------------------------------------------------ values
 
@@ -252,18 +293,28 @@ class _Reducer:
                 self._equal(i)
             i += 1
 
+    def _list_end(self, i: int) -> int:
+        """The last item of "A, B and C", values of one column; ``i`` itself when there is no such list."""
+        field, j, bound = self._items[i].matches[0].field, i, False
+        while True:
+            k = j + 2 if self._kind(j + 1) == "&" else j + 1
+            if self._kind(k) != "v" or not same(self._items[k].matches[0].field, field):
+                return j if bound else i
+            bound = bound or k == j + 2
+            j = k
+
     def _equal(self, i: int) -> None:
         item = self._items[i]
         match = item.matches[0]
         self._out.rank += match.level
         condition = condition_of(match, item)
-        if self._kind(i - 1) in (">", "b", "x", "M", "t", "D") or self._kind(i + 1) in ("|",) or self._kind(i - 1) in ("|",):
-            pass
+        if self._than(i, condition):
+            return
         first = last = i
         values = [match]
-        while self._kind(last + 1) == "&" and self._kind(last + 2) == "v" and same(self._items[last + 2].matches[0].field, match.field):
-            values.append(self._items[last + 2].matches[0])
-            last += 2
+        listed = self._list_end(i)
+        values += [self._items[j].matches[0] for j in range(i + 1, listed + 1) if self._kind(j) == "v"]
+        last = listed
         named = [j for j in (i - 1, last + 1) if self._kind(j) == "c" and any(same(f, match.field) for f in self._items[j].fields)]
         keep = item
         if len(values) > 1:
@@ -284,6 +335,31 @@ class _Reducer:
                 first, last = min(first, j), max(last, j)
         self._put(first, last, condition, keep=keep)
 
+    def _than(self, i: int, condition: Condition) -> bool:
+        """ "a population greater than X's", "a higher density than X": the number of another record, whose own is left out."""
+        field = condition.fields[0]
+        if self._kind(i - 1) == ">" and self._kind(i - 2) == "c" and not self._head(i - 2):
+            first, at, sign = i - 2, i - 2, self._items[i - 1].value
+        elif (
+            self._kind(i - 1) == "t"
+            and self._kind(i - 2) == "c"
+            and self._kind(i - 3) == "M"
+            and isinstance(self._items[i - 3].value, bool)
+        ):
+            if self._kind(i - 4) in ("n", "m"):
+                return False  # "how many more points than X": a difference
+            first, at, sign = i - 3, i - 2, ">" if self._items[i - 3].value else "<"
+        else:
+            return False
+        column = self._one(at, number=True)
+        if column is None or not column.is_number or field.join is not None or column.join is not None:
+            return False
+        table = '"' + self._fields.card.name.replace('"', '""') + '"'
+        sql = f"{column.sql} {sign} (SELECT {column.sql} FROM {table} WHERE {condition.sql})"
+        words = f"{column.label} {sign} that of the record where {condition.words}"
+        self._put(first, i, Condition(sql, condition.parameters, words, (column,), one_of=condition))
+        return True
+
 
 def condition_of(match: Match, item: Item) -> Condition:
     field = match.field
@@ -299,14 +375,14 @@ def condition_of(match: Match, item: Item) -> Condition:
 # ---------------------------------------------------------------- dates in SQL
 
 
-def _moment(field: Field, sign: str, when: When, fields: Fields) -> Condition | None:
+def _moment(field: Field, sign: str, when: When) -> Condition | None:
     year, month, day = when.year, when.month, when.day
     if when.decade:
-        year_sql = field.sql if field in fields.years() else f"year({field.sql})"
+        year_sql = field.sql if field.column.type == "integer" else f"year({field.sql})"
         if sign != "=" or field.column.type == "text":
             return None
         return Condition(f"{year_sql} BETWEEN ? AND ?", (year, year + 9), f"year of {field.label} between {year} and {year + 9}", (field,))
-    if field in fields.years():
+    if field.column.type == "integer":
         if month is not None:
             return None
         shown = (
@@ -334,13 +410,13 @@ def _moment(field: Field, sign: str, when: When, fields: Fields) -> Condition | 
     return Condition(f"{field.sql} {sign} ?::DATE", (f"{year:04d}-{month:02d}-{day:02d}",), words, (field,))
 
 
-def _span(field: Field, low: When, high: When, fields: Fields) -> Condition | None:
+def _span(field: Field, low: When, high: When) -> Condition | None:
     if low.month is None and high.month is None and field.column.type != "text":
-        sql = field.sql if field in fields.years() else f"year({field.sql})"
+        sql = field.sql if field.column.type == "integer" else f"year({field.sql})"
         return Condition(f"{sql} BETWEEN ? AND ?", (low.year, high.year), f"{field.label} between {low.year} and {high.year}", (field,))
     if high.month is not None and low.month is not None and field.is_time:
         low = replace(low, year=low.year or high.year)
-        first, last = _moment(field, ">=", low, fields), _moment(field, "<=", high, fields)
+        first, last = _moment(field, ">=", low), _moment(field, "<=", high)
         if first and last:
             return Condition(
                 f"{first.sql} AND {last.sql}",

@@ -34,7 +34,7 @@ class Extremes(Frame):
         values: dict[str, Any] = {"descending": descending}
         if re.fullmatch("w?cs[TA][nN]?c", bare):  # which brand has the highest total order value
             target, measure = self._field(columns[0]), self._field(columns[1], number=True)
-            if target is not None and measure is not None and measure.is_number and not target.column.is_key and not hint:
+            if target is not None and measure is not None and measure.is_number and not target.is_key and not hint:
                 many = PLURAL_PLACES if plural(columns[0].words[-1]) and not self._wide else 1
                 kind = "sum" if self._has("T") else "avg"
                 yield self._reading(
@@ -73,7 +73,7 @@ class Extremes(Frame):
             if measure is None or target is None or not measure.is_number or not (len(columns) == 2 or self._noun_is_given()):
                 return
             places = places or PLURAL_PLACES
-            if target.column.is_key or target.column.distinct == self._fields.card.rows:
+            if target.is_key or target.column.distinct == self._fields.card.rows:
                 yield self._reading("ranked", target=target, measure=measure, places=places, **values)
             else:
                 yield self._reading(
@@ -107,7 +107,7 @@ class Extremes(Frame):
             "ranked", target=target, measure=measure, places=places or (PLURAL_PLACES if many and not self._wide else 1), **values
         )
         yield ranked
-        unique = target.column.is_key or target.column.distinct == self._fields.card.rows
+        unique = target.is_key or target.column.distinct == self._fields.card.rows
         if not unique and word in ("most", "least", "fewest") and measure.is_number and not places:
             yield self._reading(
                 "groups", target=target, group=target.sql, group_words=target.label, measure=measure, aggregate="sum", places=1, **values
@@ -120,7 +120,7 @@ class Extremes(Frame):
         word = self._get("s").words[0].plain
         if hint or word not in ("most", "least", "fewest", "highest", "lowest") or measured.join is not None:
             return
-        if (measured.column.distinct or 0) >= 0.9 * self._fields.card.rows and not target.column.is_key:
+        if (measured.column.distinct or 0) >= 0.9 * self._fields.card.rows and not target.is_key:
             yield self._reading(
                 "groups",
                 target=target,
@@ -170,7 +170,7 @@ class Extremes(Frame):
         target = self._field(item)
         after = self._items[next(i for i, x in enumerate(self._items) if x.kind == "s") + 1 :]
         noun = any(i.kind == "U" or (i.kind == "u" and self._wide) for i in after)
-        if target is None or target.column.is_key or hint or not noun:
+        if target is None or target.is_key or hint or not noun:
             return
         if target.is_number and target not in self._fields.years():
             return
@@ -197,7 +197,7 @@ class Extremes(Frame):
             named = self._fields.person() if asked == "who" else self._fields.naming()
             if self._match("w?[fF]c") and asked in ("what", "when", ""):
                 yield self._reading("extreme", measure=target, descending=descending)
-            elif self._match("wc[fF]") and asked in ("which", "who", "what") and named is not None and item.kind == "f":
+            elif self._match("wc[fF]") and asked in ("which", "who") and named is not None and item.kind == "f":
                 yield self._reading("ranked", target=named, measure=target, descending=descending, places=1)
             return
         if target is None:
@@ -209,7 +209,7 @@ class Extremes(Frame):
             noun = self._field(columns[1])
             if noun is None or noun.column.type != "text":
                 return
-        orders: list[Field | None] = [None] if item.kind == "F" else [None, *self._times()]
+        orders: list[Field | None] = [None] if item.kind == "F" or self._listed else [None, *self._times()]
         for order in orders:
             yield self._reading("place", target=target, descending=descending, order=order, places=1)
 

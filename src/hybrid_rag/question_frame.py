@@ -8,7 +8,7 @@ from typing import Any
 
 from hybrid_rag.question_conditions import Reduced, same
 from hybrid_rag.question_fields import Fields
-from hybrid_rag.question_items import Item, hints
+from hybrid_rag.question_items import Item, hints, plural
 from hybrid_rag.question_reading import Field, Reading, Shape
 from hybrid_rag.question_words import stem, stems
 
@@ -22,6 +22,8 @@ class Frame:
     def __init__(self, reduced: Reduced, fields: Fields) -> None:
         self._fields, self._wide = fields, fields.wide
         self._conditions = list(reduced.conditions)
+        self._guessed = reduced.guessed
+        self._listed = any(i.kind == "L" for i in reduced.items)
         self._rank, self._matched = reduced.rank, reduced.matched
         self._items = _tidy(reduced.items)
         self._by_noun = any(i.kind == "U" for i in reduced.items)
@@ -56,6 +58,11 @@ class Frame:
             some = [f for f in some if f.label.casefold().endswith("name")] or [f for f in some if f.column.type == "text"] or some
         return some[0] if len({f.column.name for f in some}) == 1 else None
 
+    def _is_noun(self, i: int) -> bool:
+        """Can the unknown item at ``i`` be what the records are called: behind a question word, a superlative, or a value ("nkf trains")?"""
+        before = self._items[i - 1].kind if i else ""
+        return before in tuple("nNwmsfFqeyT#") or (before in ("v", "V", "k") and plural(self._items[i].words[-1]))
+
     def _noun_is_given(self) -> bool:
         return self._by_noun or (self._wide and (self._has("u") or self._has("U")))
 
@@ -80,6 +87,7 @@ class Frame:
 def _tidy(items: list[Item]) -> list[Item]:
     """Without what binds: "and" beside a condition, "by" that groups nothing, a second question word."""
     out: list[Item] = []
+    items = [i for i in items if i.kind != "L"]
     for i, item in enumerate(items):
         following = items[i + 1] if i + 1 < len(items) else None
         before = out[-1] if out else None

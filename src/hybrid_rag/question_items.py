@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Any
 
@@ -23,7 +23,7 @@ MOST_ROWS_OF_ITEMS = 8  # ways to read a question's words that are tried
 #   s most, least …     f first, last         T total   A average      q different    g per
 #   > a comparison      b before, after       x next, previous         D difference   M more, less (compared)
 #   ! not, without      o other than          & and   | or   t than   B between   e only   = same
-#   G per month, year …   c column   v value   # number   d date   U the table's own name   u a word that nothing explains
+#   L listed, in the table   G per month, year …   c column   v value   # number   d date   U the table's own name   u a word that nothing explains
 _OPERATORS: dict[str, tuple[str, Any]] = {
     "how many": ("n", None), "number of": ("n", None), "count of": ("n", None), "count": ("n", None), "amount of": ("n", None), "how many times": ("n", "times"),
     "number of times": ("n", "times"), "amount of times": ("n", "times"),
@@ -53,7 +53,7 @@ _OPERATORS: dict[str, tuple[str, Any]] = {
     "shorter": ("M", "short"), "younger": ("M", "young"), "earlier": ("M", "early"), "later": ("M", "late"), "compared to": ("t", None),
     "not": ("!", None), "never": ("!", None), "without": ("!", None), "no": ("!", None), "n't": ("!", None),
     "other than": ("o", None), "besides": ("o", None), "except": ("o", None), "except for": ("o", None), "apart from": ("o", None), "excluding": ("o", None),
-    "not including": ("o", None), "and": ("&", None), "as well as": ("&", None), "or": ("|", None), "than": ("t", None), "between": ("B", None),
+    "not including": ("o", None), "and": ("&", None), "but": ("&", None), "as well as": ("&", None), "or": ("|", None), "than": ("t", None), "between": ("B", None),
     "only": ("e", None), "both": ("&", "both"), "same": ("=", None), "first": ("f", 1), "last": ("f", -1), "final": ("f", -1), "listed first": ("F", 1), "listed last": ("F", -1),
 }  # fmt: skip
 _HINTS = {
@@ -133,7 +133,22 @@ def rows_of_items(words: Sequence[Word], fields: Fields, values: Values, found: 
         slots.append([o for o in options if len(o.words) == longest])
         i += longest
     for row in islice(product(*slots), MOST_ROWS_OF_ITEMS):
-        yield list(_timed([item for item in row if item.kind != " "], fields))
+        yield list(_timed(_without_doubles(row), fields))
+
+
+def _without_doubles(row: Sequence[Item]) -> list[Item]:
+    """Without fillers, without an unknown word that stood before, and without a column that is named twice in a row."""
+    out: list[Item] = []
+    for item in row:
+        if item.kind == " ":
+            continue
+        if item.kind == "u" and any(i.kind == "u" and i.words[0].stem == item.words[0].stem for i in out):
+            continue
+        if item.kind == "c" and out and out[-1].kind == "c" and len(item.fields) == 1 and item.fields == out[-1].fields:
+            out[-1] = replace(item, words=out[-1].words + item.words)
+            continue
+        out.append(item)
+    return out
 
 
 def _timed(items: list[Item], fields: Fields) -> Iterator[Item]:
@@ -184,7 +199,7 @@ def _options(words: list[Word], i: int, fields: Fields, values: Values, cells: d
     if own:
         return [Item("U", (word,))]
     if is_filler(word):
-        return [Item(" ", (word,))]
+        return [Item("L" if word.plain == "listed" else " ", (word,))]
     if word.number is not None:
         return [Item("#", (word,), word.number)]
     return [Item("u", (word,))]
@@ -197,7 +212,7 @@ def _operator(words: Sequence[Word], i: int, fields: Fields) -> Item | None:
             if "amount" in phrase and any(full for _, _, full in fields.at(words, i + phrase.index("amount"))):
                 continue  # a column
             if phrase in _NOISE:
-                return Item(" ", taken)
+                return Item("L" if phrase[-1] in ("table", "list", "chart") else " ", taken)
             if text in _SUPERLATIVES:
                 return _superlative(words, i, len(phrase), _SUPERLATIVES[text])
             kind, value = _OPERATORS[text]
@@ -256,6 +271,11 @@ def _date(words: Sequence[Word], i: int) -> Item | None:
         return Item("d", (word,), When(int(match[1]), int(match[2]), int(match[3]) if match[3] else None))
     if match := re.fullmatch(r"([12]\d{2}0)s", word.plain):
         return Item("d", (word,), When(int(match[1]), decade=True))
+    if word.plain in ("year", "month", "season") and i + 1 < len(words):
+        skipped = 2 if words[i + 1].plain == "of" and i + 2 < len(words) else 1
+        named = _date(words, i + skipped)
+        if named is not None and (word.plain != "month" or named.value.month):
+            return Item("d", tuple(words[i : i + skipped + len(named.words)]), named.value)
     j, day = i, None
     if (
         (bare := _day(word))

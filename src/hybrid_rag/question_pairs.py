@@ -48,7 +48,7 @@ class Pairs(Frame):
             return
         if any(plural(i.words[-1]) for i in kinds if i.kind in "cu"):
             return  # all the records before another
-        orders = [None] if sign.kind == ">" else [None, *self._times()[:1]]
+        orders = [None] if sign.kind == ">" or self._listed else [None, *self._times()[:1]]
         for order in orders:
             yield self._reading(
                 "neighbour", target=target, conditions=(), anchor=(anchor.value,), descending=step < 0, order=order, one=True

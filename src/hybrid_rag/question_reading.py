@@ -39,6 +39,11 @@ class Field:
         return " ".join(self.column.label.split())
 
     @property
+    def is_key(self) -> bool:
+        """Does it tell the records of the table apart? A key of a joined table does not."""
+        return self.column.is_key and self.join is None
+
+    @property
     def is_number(self) -> bool:
         return self.column.type in NUMBERS
 
@@ -58,9 +63,10 @@ class Condition:
     picks: tuple[str, ...] = ()
     level: int = 0  # of the match of a value, see :class:`hybrid_rag.question_fields.Match`
     loose: bool = False
+    one_of: Condition | None = None  # must hold for exactly one record: the one that is compared with
 
     def negated(self) -> Condition:
-        return Condition(f"NOT coalesce({self.sql}, false)", self.parameters, f"not {self.words}", self.fields)
+        return Condition(f"NOT coalesce({self.sql}, false)", self.parameters, f"not {self.words}", self.fields, one_of=self.one_of)
 
 
 @dataclass(frozen=True)

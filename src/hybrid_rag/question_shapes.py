@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hybrid_rag.question_conditions import same
@@ -22,10 +22,10 @@ class Shapes(Extremes, Pairs):
     """All readings of one reduced row of items over one table."""
 
     def readings(self) -> Iterator[Reading]:
-        if _contradictory(self._conditions):
+        if not all(self._is_noun(i) for i, item in enumerate(self._items) if item.kind == "u"):
             return
         for reading in self._all():
-            if not any(self._fields.is_repeated(f) for f in reading.fields):
+            if not _contradictory(reading.conditions) and not any(self._fields.is_repeated(f) for f in reading.fields):
                 yield reading
 
     def _all(self) -> Iterator[Reading]:
@@ -45,11 +45,11 @@ class Shapes(Extremes, Pairs):
     # ------------------------------------------------------------ counts
 
     def _counts(self) -> Iterator[Reading]:
-        if self._match("[wm]?[nN]u?") and (self._by_noun or self._conditions) and not (self._has("u") and not self._wide):
-            if self._get("n" if self._has("n") else "N").value == "times" and not self._conditions:
+        if self._match("[wm]?[nN]u?T?") and (self._by_noun or self._conditions) and not (self._has("u") and not self._wide):
+            if self._get("n" if self._has("n") else "N").value == "times" and (not self._conditions or self._has("u")):
                 return
             if not (self._wide and any(c.loose or (c.level and self._has("u")) for c in self._conditions)):
-                yield self._reading("count", guessed=self._has("u"))
+                yield self._reading("count", guessed=self._has("u") or self._guessed)
         elif self._match("w?[nN]qc"):
             if field := self._field(self._get("c")):
                 yield self._reading("count", target=field, distinct=True)
@@ -66,11 +66,11 @@ class Shapes(Extremes, Pairs):
             if self._conditions and self._wide:
                 yield self._reading("total", measure=field, one=not self._has("N"))
             return
-        distinct = self._reading("count", target=field, distinct=True)
+        distinct = self._reading("count", target=field, distinct=True, guessed=self._wide)
         if field.join is not None:
             return
         if (
-            field.column.is_key
+            field.is_key
             or field.column.distinct == card.rows - len(card.total_rows)
             or (stems(field.label)[-1:] and field.label.casefold() in card.name)
         ):
@@ -162,7 +162,7 @@ class Shapes(Extremes, Pairs):
             yield self._reading("lookup", target=target)
 
 
-def _contradictory(conditions: list[Condition]) -> bool:
+def _contradictory(conditions: Sequence[Condition]) -> bool:
     """Two conditions that pick different values of one column: no record can meet both, so something was misread."""
     for i, one in enumerate(conditions):
         for two in conditions[i + 1 :]:

@@ -30,9 +30,11 @@ NEUTRAL_WORDS = frozenset(
     "show list give tell find get display name please many much number count record row entry table data file chart exist exactly "
     "altogether overall currently ever kind value available called named belong placed came come coming went filed made make received "
     "receive submitted recorded registered reported listed happened occurred took take taken given several various according also "
-    "include included including represented".split()
+    "include included including represented used use played play participate participated compete competed appear appeared hold held "
+    "feature featured score scored".split()
 )
 IRREGULAR = {
+    "pos": "position", "pts": "points", "qty": "quantity", "amt": "amount", "avg": "average",
     "won": "win", "wins": "win", "lost": "lose", "losses": "lose", "loss": "lose", "drew": "draw", "drawn": "draw", "sunk": "sink",
     "sank": "sink", "built": "build", "held": "hold", "sold": "sell", "spent": "spend", "left": "leave", "wrote": "write",
     "written": "write", "born": "birth", "died": "death", "women": "woman", "men": "man", "people": "person", "cities": "city",

@@ -170,6 +170,11 @@ class TableAnswerer:
         """The rows of a reading; None when it does not hold, as when one record is meant and several are found."""
         if reading.anchor and len(self._fetch(anchors(reading))) != 1:
             return None
+        for condition in reading.conditions:
+            if condition.one_of is not None:
+                other = replace(reading, shape="lookup", conditions=(condition.one_of,), anchor=())
+                if len(self._fetch(records(other))) != 1:
+                    return None
         if reading.shape == "difference" and len(self._fetch(records(reading))) != 2:
             return None
         if reading.one and reading.shape in ("total", "count") and len(self._fetch(records(reading))) != 1:

@@ -32,6 +32,8 @@ SAMPLE_ROWS = 200
 SCANNED_CELLS = 400_000  # cells that one statement looks at, so that wide and long tables stay within memory
 MOST_COLUMNS = 32  # of one statement: each of its expressions keeps memory of its own, of wide tables more than a GB together
 TOTAL_TOLERANCE = 0.005
+TOTALS = ("total", "totals", "grand total", "subtotal", "sub-total", "sum", "overall total")  # what a record that adds others up is called
+MOST_TOTALS = 20  # such records of a table
 _TOTAL = re.compile(r"(grand |sub-?)?totals?\b|sum\b|overall\b|all\b", re.IGNORECASE)
 
 
@@ -146,7 +148,9 @@ class _Build:
         return out
 
     def _samples(self) -> list[list[str]]:
-        rows = self._db.execute(f"SELECT {', '.join(map(q, self._names))} FROM cells USING SAMPLE reservoir({SAMPLE_ROWS} ROWS) REPEATABLE (7)").fetchall()
+        rows = self._db.execute(
+            f"SELECT {', '.join(map(q, self._names))} FROM cells USING SAMPLE reservoir({SAMPLE_ROWS} ROWS) REPEATABLE (7)"
+        ).fetchall()
         columns = list(zip(*rows, strict=True)) or [()] * len(self._names)
         return [[cell.strip() for cell in column if cell is not None and not re.fullmatch(NO_VALUE, cell)] for column in columns]
 
@@ -181,14 +185,24 @@ class _Build:
             parts = []
             for name, _, reader in some:
                 filled, x = _filled(name + RAW if reader else name), q(name)
-                parts += [f"count(*) FILTER (WHERE {filled})", f"count(*) FILTER (WHERE {filled} AND {x} IS NULL)", f"min({x})", f"max({x})"]
+                parts += [
+                    f"count(*) FILTER (WHERE {filled})",
+                    f"count(*) FILTER (WHERE {filled} AND {x} IS NULL)",
+                    f"min({x})",
+                    f"max({x})",
+                ]
             found = self._db.execute(f"SELECT {', '.join(parts)} FROM done").fetchone()
-            counted = (f"SELECT {i}, count(*) FROM (SELECT DISTINCT {q(name)} v FROM done) WHERE v IS NOT NULL" for i, (name, _, _) in enumerate(some))
+            counted = (
+                f"SELECT {i}, count(*) FROM (SELECT DISTINCT {q(name)} v FROM done) WHERE v IS NOT NULL"
+                for i, (name, _, _) in enumerate(some)
+            )
             distinct = dict(self._db.execute(" UNION ALL ".join(counted)).fetchall())  # far cheaper than count(DISTINCT) in one statement
             for i, (name, label, reader) in enumerate(some):
                 yield self._column(name, label, reader, distinct[i], *found[4 * i : 4 * i + 4])
 
-    def _column(self, name: str, label: str, reader: Reader | None, distinct: int, given: int, unreadable: int, low: Any, high: Any) -> TableColumn:
+    def _column(
+        self, name: str, label: str, reader: Reader | None, distinct: int, given: int, unreadable: int, low: Any, high: Any
+    ) -> TableColumn:
         few = 0 < distinct <= FEW_VALUES
         values = self._db.execute(f"SELECT DISTINCT {q(name)} FROM done WHERE {q(name)} IS NOT NULL ORDER BY 1").fetchall() if few else []
         return TableColumn(
@@ -216,20 +230,34 @@ class _Build:
                     yield Notice(f"The dates of {label!r} could have the day or the month first; they were read {order}.")
 
     def _total_rows(self, columns: Sequence[TableColumn]) -> tuple[int, ...]:
-        """The last record when it adds the others up: it says so and a column proves it, or several columns prove it."""
-        numeric = [c.name for c in columns if c.type in ("integer", "decimal")]
+        """Records that add others up: those called "Total", and the last one when sums prove it.
+
+        Two columns prove it; one does when the record says so, or when it alone has no number in a column that counts them.
+        """
+        numeric = [c for c in columns if c.type in ("integer", "decimal")]
         if self._count < 4 or not numeric:
             return ()
-        texts = [name if kind == "text" else name + RAW for name, kind in ((c.name, c.type) for c in columns)][:2]
+        texts = [c.name if c.type == "text" else c.name + RAW for c in columns][:2]
+        called = " OR ".join(f"lower(trim({q(t)}, ' :.')) IN ({', '.join(map(quoted, TOTALS))})" for t in texts)
+        named = [r[0] for r in self._db.execute(f"SELECT {q(ROW)} FROM done WHERE {called} ORDER BY 1 LIMIT {MOST_TOTALS + 1}").fetchall()]
+        if len(named) > MOST_TOTALS or 4 * len(named) > self._count:
+            named = []  # a kind of record, then, and no summary
         last = self._db.execute(f"SELECT {', '.join(map(q, texts))} FROM done WHERE {q(ROW)} = {self._count}").fetchone()
+        among = f"{q(ROW)} NOT IN ({', '.join(map(str, [*named, self._count]))})"
         found: list[Any] = []
         for some in self._by_scan(numeric):
-            sums = ", ".join(f"sum({q(n)}) FILTER (WHERE {q(ROW)} < {self._count}), sum({q(n)}) FILTER (WHERE {q(ROW)} = {self._count})" for n in some)
+            sums = ", ".join(f"sum({q(c.name)}) FILTER (WHERE {among}), sum({q(c.name)}) FILTER (WHERE {q(ROW)} = {self._count})" for c in some)
             found += self._db.execute(f"SELECT {sums} FROM done").fetchone()
         pairs = [(a, b) for a, b in zip(found[::2], found[1::2], strict=True) if a is not None and b is not None and a > 0]
         proved = sum(abs(a - b) <= TOTAL_TOLERANCE * abs(a) for a, b in pairs)
-        named = any(isinstance(cell, str) and _TOTAL.match(cell.strip()) for cell in last)
-        return (self._count,) if proved >= (1 if named else 2) else ()
+        counting = [
+            (c, found[2 * i + 1]) for i, c in enumerate(numeric) if c.type == "integer" and c.minimum == 1 and c.maximum == c.distinct
+        ]
+        said = any(isinstance(cell, str) and _TOTAL.match(cell.strip()) for cell in last)
+        uncounted = any(c.distinct == self._count - 1 and value is None for c, value in counting)
+        if proved >= (1 if said or uncounted else 2) and self._count not in named:
+            named.append(self._count)
+        return tuple(named)
 
 
 def _batches(records: Iterable[list[str]], size: int) -> Iterator[list[list[str]]]:
