@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
+from hybrid_rag.question_dates import moment, span
 from hybrid_rag.question_fields import Fields, Match
 from hybrid_rag.question_items import Item, When, plural
 from hybrid_rag.question_reading import Condition, Field
-from hybrid_rag.question_words import MONTHS, stem, stems
+from hybrid_rag.question_words import stem, stems
 
 MOST_DATED = 3  # columns that a date may mean
 RANK_NAMES = frozenset((stem(w),) for w in ("position", "place", "rank"))
@@ -245,11 +245,11 @@ class _Reducer:
         before = self._kind(i - 1)
         between = (before == "B" or self._written(i - 1, "from")) and self._kind(i + 1) in ("&", "") and self._kind(i + 2) == "d"
         if before == "B" and between:
-            condition = _span(column, when, self._items[i + 2].value)
+            condition = span(column, when, self._items[i + 2].value)
             first, last = i - 1, i + 2
         else:
             sign = self._items[i - 1].value if before == "b" else "="
-            condition = _moment(column, sign, when)
+            condition = moment(column, sign, when)
             first, last = (i - 1 if before == "b" else i), i
         if condition is None:
             return
@@ -370,76 +370,3 @@ def condition_of(match: Match, item: Item) -> Condition:
     some = " or ".join(match.cells[:4]) + (" …" if len(match.cells) > 4 else "")
     shown = some if match.level < 2 or len(match.cells) == 1 else f"one with “{' '.join(w.text for w in item.words)}”"
     return Condition(f"{field.sql} IN ({marks})", match.cells, f"{field.label} is {shown}", (field,), match.cells, match.level, match.loose)
-
-
-# ---------------------------------------------------------------- dates in SQL
-
-
-def _moment(field: Field, sign: str, when: When) -> Condition | None:
-    year, month, day = when.year, when.month, when.day
-    if when.decade:
-        year_sql = field.sql if field.column.type == "integer" else f"year({field.sql})"
-        if sign != "=" or field.column.type == "text":
-            return None
-        return Condition(f"{year_sql} BETWEEN ? AND ?", (year, year + 9), f"year of {field.label} between {year} and {year + 9}", (field,))
-    if field.column.type == "integer":
-        if month is not None:
-            return None
-        shown = (
-            f"{field.label} {sign} {year}"
-            if sign != "="
-            else f"year of {field.label} is {year}"
-            if stems(field.label) != (stem("year"),)
-            else f"{field.label} is {year}"
-        )
-        return Condition(f"{field.sql} {sign} ?", (year,), shown, (field,))
-    if field.column.type == "text":
-        return _written_date(field, when) if sign == "=" else None
-    if sign == "=":
-        parts = [(f"year({field.sql}) = ?", year), (f"month({field.sql}) = ?", month), (f"day({field.sql}) = ?", day)]
-        given = [(sql, value) for sql, value in parts if value is not None]
-        words = f"{field.label} in {_shown(when)}" if year is None or month else f"year of {field.label} is {year}"
-        return Condition(" AND ".join(sql for sql, _ in given), tuple(v for _, v in given), words, (field,))
-    if year is None:
-        return None
-    if month is None:
-        return Condition(f"year({field.sql}) {sign} ?", (year,), f"year of {field.label} {sign} {year}", (field,))
-    words = f"{field.label} {sign} {_shown(when)}"
-    if day is None:
-        return Condition(f"date_trunc('month', {field.sql}) {sign} ?::DATE", (f"{year:04d}-{month:02d}-01",), words, (field,))
-    return Condition(f"{field.sql} {sign} ?::DATE", (f"{year:04d}-{month:02d}-{day:02d}",), words, (field,))
-
-
-def _span(field: Field, low: When, high: When) -> Condition | None:
-    if low.month is None and high.month is None and field.column.type != "text":
-        sql = field.sql if field.column.type == "integer" else f"year({field.sql})"
-        return Condition(f"{sql} BETWEEN ? AND ?", (low.year, high.year), f"{field.label} between {low.year} and {high.year}", (field,))
-    if high.month is not None and low.month is not None and field.is_time:
-        low = replace(low, year=low.year or high.year)
-        first, last = _moment(field, ">=", low), _moment(field, "<=", high)
-        if first and last:
-            return Condition(
-                f"{first.sql} AND {last.sql}",
-                first.parameters + last.parameters,
-                f"{field.label} between {_shown(low)} and {_shown(high)}",
-                (field,),
-            )
-    return None
-
-
-def _written_date(field: Field, when: When) -> Condition | None:
-    """Dates that stand as text ("23 Feb"), by their month's name, their day and their year."""
-    parts: list[tuple[str, Any]] = []
-    if when.month is not None:
-        name = MONTHS[when.month - 1]
-        parts.append((f"regexp_matches(lower({field.sql}), ?)", rf"\b({name}|{name[:3]})\b"))
-    if when.day is not None:
-        parts.append((f"regexp_matches({field.sql}, ?)", rf"\b0?{when.day}\b"))
-    if when.year is not None:
-        parts.append((f"regexp_matches({field.sql}, ?)", rf"\b{when.year}\b"))
-    return Condition(" AND ".join(sql for sql, _ in parts), tuple(v for _, v in parts), f"{field.label} in {_shown(when)}", (field,))
-
-
-def _shown(when: When) -> str:
-    month = MONTHS[when.month - 1].capitalize() if when.month else ""
-    return " ".join(str(part) for part in (when.day, month, when.year) if part)
