@@ -18,7 +18,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 def test_fields_of_an_answer() -> None:
     assert list(Answer("q", "a", "none", True).to_dict()) == [
-        "question", "answer", "mode", "abstained", "citations", "sql", "table", "rewritten_question", "retrieval", "model",
+        "question", "answer", "mode", "abstained", "citations", "sql", "table", "needs", "rewritten_question", "retrieval", "model",
         "tokens", "milliseconds", "checks", "notes", "passages", "error",
     ]  # fmt: skip
 

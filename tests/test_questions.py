@@ -116,6 +116,6 @@ def test_a_calculation_is_never_answered_from_a_few_rows(answerer: TableAnswerer
     )
     guarded = answerer.guard(found)
     assert guarded.abstained
-    assert "calculation over the table orders" in guarded.answer
+    assert "calculation over orders (orders.csv)" in guarded.answer
     text = Answer("How many days?", "14 days", "extractive", False, (Citation(1, "policy.md", "text"),))
     assert answerer.guard(text) is text

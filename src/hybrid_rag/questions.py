@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from hybrid_rag import question_model
+from hybrid_rag.errors import OllamaError
 from hybrid_rag.filters import Filters
-from hybrid_rag.question_fields import Fields, Values
-from hybrid_rag.question_reading import Field, Reading
+from hybrid_rag.question_reading import Reading
 from hybrid_rag.question_rules import read
 from hybrid_rag.question_sentences import columns_of, sentence
 from hybrid_rag.question_sql import Query, anchors, compose, is_row_level, records, source, where
+from hybrid_rag.question_tables import TableWords
 from hybrid_rag.records import Answer, Citation, TableCard, TableResult
 from hybrid_rag.retrieval import Retriever
 from hybrid_rag.table_database import plain
+from hybrid_rag.table_sql import columns_in, records_of
 from hybrid_rag.table_store import TableStore
 from hybrid_rag.tables import RAW, ROW, q
 
@@ -28,8 +30,6 @@ SHOWN_RECORDS = 20  # record numbers in the proof
 QUOTED_RECORDS = 3  # records quoted when the result stands on few
 SHOWN_EXCLUDED = 10
 GROUPS_SHOWN = 60
-MOST_DISTINCT = 5_000  # different cells of a column whose words are kept in memory, when a question is asked of one table
-KEPT_TABLES = 1_000  # whose words are kept in memory
 UNREADABLE_SHARE = 0.02  # of the records whose number cannot be read, up to which an extreme is told
 _CALCULATION = re.compile(
     r"\b(how many|how much|number of|count|total|sum|average|mean|highest|lowest|most|least|fewest|maximum|minimum|largest|smallest|top \d+|per (?:month|year|\w+))\b",
@@ -41,42 +41,60 @@ class TableAnswerer:
     """Answers table questions by one read-only query; declines everything else. Thread-safe."""
 
     def __init__(
-        self, store: TableStore, retriever: Retriever, chat: Callable[[], OllamaChat | None], *, synonyms: Mapping[str, Sequence[str]]
+        self,
+        store: TableStore,
+        retriever: Retriever | None,
+        chat: Callable[[], OllamaChat | None],
+        *,
+        synonyms: Mapping[str, Sequence[str]],
+        quote_on_failure: bool = False,
     ) -> None:
-        self._store, self._retriever, self._chat, self._synonyms = store, retriever, chat, synonyms
-        self._lock = threading.Lock()
-        self._words: dict[tuple[int, str, bool], tuple[Fields, Values]] = {}
+        """``quote_on_failure``: a failing model is told of in a note, and the question goes on to the texts."""
+        self._store, self._retriever, self._chat = store, retriever, chat
+        self._quote_on_failure = quote_on_failure
+        self._words = TableWords(store, synonyms)
 
     def answer(self, question: str, *, filters: Filters | None = None, only: str | None = None) -> Answer | None:
         """The answer with its SQL and rows; None when this is no table question, or none that can be answered surely.
 
-        ``only``: the question is known to be about this table (its name or file).
+        Rules first, then the language model where there is one. ``only``: the question is known to be about this table
+        (its name or file). Raises OllamaError when a model that must be there fails.
         """
+        return self.attempt(question, filters=filters, only=only)[0]
+
+    def attempt(
+        self, question: str, *, filters: Filters | None = None, only: str | None = None, chat: OllamaChat | None = None
+    ) -> tuple[Answer | None, tuple[str, ...]]:
+        """(the answer or None, what to tell about the failed attempt)."""
         started = time.perf_counter()
         cards, wide = self._scope(filters, only)
         readings = [r for card in cards for r in self._readings(question, card, wide)]
-        answer = self._surest(question, readings)
-        return replace(answer, milliseconds={"table": (time.perf_counter() - started) * 1000}) if answer else None
+        answer, notes = self._surest(question, readings), ()
+        if answer is None and (shown := self._for_model(question, cards, wide)) and (model := chat or self._chat()):
+            answer, notes = self._by_model(question, shown, model)
+        if answer is not None:
+            times = {"table": (time.perf_counter() - started) * 1000}
+            answer = replace(answer, milliseconds=times)
+        return answer, notes
 
-    def guard(self, answer: Answer) -> Answer:
-        """A calculation is never answered from the few rows that a search has found: then say what it needs."""
-        if answer.mode == "table" or not answer.citations or not _CALCULATION.search(answer.question):
+    def guard(self, answer: Answer, *, filters: Filters | None = None) -> Answer:
+        """A calculation is never answered from the few rows that a search has found: then say what it needs.
+
+        An answer that stands in a text stays.
+        """
+        if answer.mode == "table" or not _CALCULATION.search(answer.question):
             return answer
-        if any(c.kind != "table" for c in answer.citations[:1]):
+        if not answer.abstained and not any(c.kind == "table" for c in answer.citations[:1]):
             return answer
-        card = self._store.card(answer.citations[0].source)
+        cards, wide = self._scope(filters, None)
+        about = cards[:1] if wide else self._words.relevant(answer.question, cards)
+        cited = [card for c in answer.citations[:1] if c.kind == "table" and not answer.abstained and (card := self._store.card(c.source))]
+        card = next(iter(about or cited), None)
         if card is None:
             return answer
-        columns = ", ".join(f"{c.label} ({c.type})" for c in card.columns)
-        text = f"This needs a calculation over the table {card.name} ({card.source}), which could not be read from the question. Its columns: {columns}."
-        return replace(
-            answer,
-            answer=text,
-            mode="none",
-            abstained=True,
-            citations=(),
-            notes=(*answer.notes, "Ask for a count, sum, average or extreme of a column, or use `hybrid-rag sql`."),
-        )
+        text = f"This needs a calculation over {card.name} ({card.source}); the question could not be read as one."
+        advice = "Ask for a count, sum, average, extreme or look-up by the names of its columns, or use `hybrid-rag sql`."
+        return replace(answer, answer=text, mode="none", abstained=True, citations=(), needs=card, notes=(*answer.notes, advice))
 
     # ------------------------------------------------------------ reading
 
@@ -96,52 +114,8 @@ class TableAnswerer:
         return [card for card in cards if card.source in allowed], len(documents) == 1
 
     def _readings(self, question: str, card: TableCard, wide: bool) -> list[Reading]:
-        fields, values = self._words_of(card, wide)
-        return read(question, fields, values, lambda texts: self._find(fields, texts))
-
-    def _words_of(self, card: TableCard, wide: bool) -> tuple[Fields, Values]:
-        key = (self._store.generation, card.name, wide)
-        with self._lock:
-            held = self._words.get(key)
-        if held is None:
-            others = {c.name: c for c in self._store.cards() if c.name != card.name}
-            fields = Fields(card, others, self._synonyms, wide=wide)
-            held = fields, Values([(f, self._cells(f, card, wide)) for f in (*fields.own, *fields.joined)], wide=wide)
-            with self._lock:
-                while len(self._words) >= KEPT_TABLES:
-                    del self._words[next(iter(self._words))]
-                self._words[key] = held
-        return held
-
-    def _cells(self, field: Field, card: TableCard, wide: bool) -> Sequence[str]:
-        """The different cells of a text column, when they are few enough to be known by their words."""
-        column = field.column
-        if column.type not in ("text", "boolean"):
-            return ()
-        if not wide or column.type == "boolean" or field.join is not None:
-            return column.values
-        if (column.distinct or 0) > MOST_DISTINCT:
-            return ()
-        return [
-            r[0]
-            for r in self._store.fetch(
-                f"SELECT DISTINCT {field.sql} FROM {q(card.name)} WHERE {field.sql} IS NOT NULL ORDER BY 1", (), [card.name]
-            )
-        ]
-
-    def _find(self, fields: Fields, texts: Sequence[str]) -> list[tuple[Field, str, str]]:
-        """Text columns in which one of the texts is a whole cell, with the cell as written."""
-        columns = [f for f in fields.own if f.column.type == "text"]
-        if not columns or not texts:
-            return []
-        wanted = sorted({t.casefold() for t in texts})
-        name = fields.card.name
-        parts = [
-            f"SELECT DISTINCT {i}, {f.sql} FROM {q(name)} WHERE lower(trim({f.sql})) IN (SELECT unnest(?::VARCHAR[]))"
-            for i, f in enumerate(columns)
-        ]
-        found = self._store.fetch(" UNION ALL ".join(parts) + " ORDER BY 1, 2", [wanted] * len(parts), [name])
-        return [(columns[i], value.strip().casefold(), value) for i, value in found]
+        fields, values = self._words.of(card, wide)
+        return read(question, fields, values, lambda texts: self._words.find(fields, texts))
 
     # ------------------------------------------------------------ choosing
 
@@ -162,6 +136,67 @@ class TableAnswerer:
             reading, rows = results[0]
             return self._answer(question, reading, rows)
         return None
+
+    # ------------------------------------------------------------ language model
+
+    def _for_model(self, question: str, cards: Sequence[TableCard], wide: bool) -> list[TableCard]:
+        """The tables that a model may be asked about this question; none when it does not sound like a table question."""
+        if wide:
+            return list(cards)
+        if not _CALCULATION.search(question):
+            return []
+        found = self._words.relevant(question, cards)
+        by_name = {card.name: card for card in cards}
+        joined = [by_name[j.other_table] for card in found for j in card.joins if j.other_table in by_name]
+        return list({card.name: card for card in (*found, *joined)}.values())
+
+    def _by_model(self, question: str, cards: Sequence[TableCard], chat: OllamaChat) -> tuple[Answer | None, tuple[str, ...]]:
+        try:
+            outcome = question_model.ask(question, cards, self._store, chat)
+        except OllamaError as error:
+            if not self._quote_on_failure:
+                raise
+            return None, (f"The language model did not write a query: {error.message}",)
+        if outcome.result is None or outcome.result.tables == ():
+            return None, outcome.notes
+        found = outcome.result
+        standing = records_of(found.sql)
+        numbers = [int(r[0]) for r in self._store.fetch(standing, (), found.tables)] if standing else None
+        card = next(c for c in cards if c.name == found.tables[0]) if len(found.tables) == 1 else None
+        result = replace(
+            found,
+            row_count=None if numbers is None else len(numbers),
+            record_numbers=tuple((numbers or [])[:SHOWN_RECORDS]),
+            excluded=self._unreadable(card, found.sql) if card else (),
+        )
+        cited = (
+            self._citations(card, numbers or [])
+            if card
+            else tuple(Citation(n, source, "table", verified=True) for n, source in enumerate(found.sources, start=1))
+        )
+        tokens = {"prompt": outcome.tokens[0], "answer": outcome.tokens[1]}
+        check = "Every number of the answer stands in the result of the query."
+        tried = ("A first query failed and was written anew.",) if len(outcome.tried) > 1 else ()
+        answer = Answer(
+            question, outcome.sentence, "table", False, cited, sql=found.sql, table=result, model=chat.model, tokens=tokens,
+            checks=(check,), notes=tried,
+        )  # fmt: skip
+        return answer, ()
+
+    def _unreadable(self, card: TableCard, sql: str) -> tuple[str, ...]:
+        """Records whose cell in a column of the query cannot be read."""
+        used = columns_in(sql)
+        out = []
+        for column in card.columns:
+            if column.unreadable and column.name.casefold() in used:
+                filled = f"{q(column.name)} IS NULL AND {q(column.name + RAW)} <> ''"
+                found = [
+                    int(r[0]) for r in self._store.fetch(f"SELECT {q(ROW)} FROM {q(card.name)} WHERE {filled} ORDER BY 1", (), [card.name])
+                ]
+                out.append(f"{_records(len(found))} no readable {column.label} ({_rows(found)}).")
+        return tuple(out)
+
+    # ------------------------------------------------------------ running
 
     def _fetch(self, query: Query) -> list[tuple[Any, ...]]:
         return self._store.fetch(query.sql, query.parameters, query.tables)

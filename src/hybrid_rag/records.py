@@ -501,6 +501,7 @@ class Answer:
     hits: tuple[Hit, ...] = ()  # what was retrieved; the nearest passages when abstained
     sql: str | None = None
     table: TableResult | None = None
+    needs: TableCard | None = None  # the table that the question needs a calculation over, which could not be made
     rewritten_question: str | None = None
     retrieval_mode: SearchMode | None = None
     vector_share: float = 1.0
@@ -520,6 +521,7 @@ class Answer:
             "citations": [c.to_dict() for c in self.citations],
             "sql": self.sql,
             "table": self.table.to_dict() if self.table else None,
+            "needs": self.needs.to_dict() if self.needs else None,
             "rewritten_question": self.rewritten_question,
             "retrieval": {"mode": self.retrieval_mode, "vector_share": round(self.vector_share, 4)},
             "model": self.model,

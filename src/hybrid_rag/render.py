@@ -66,6 +66,8 @@ def answer(result: Answer, console: Console, *, root: Path | None = None, stream
         _citation(citation, console, root)
     if result.table is not None:
         _proof(result, console)
+    if result.needs is not None:
+        table_cards([result.needs], console)
     if result.abstained and result.hits and not result.citations:
         _nearest(result.hits, console)
     for note in (*result.notes, *result.checks):
@@ -118,8 +120,10 @@ def _proof(result: Answer, console: Console) -> None:
     more = ", …" if (table.row_count or 0) > len(table.record_numbers) else ""
     if table.row_count:
         say(console, f"Stands on {counted(table.row_count, 'record')} of {', '.join(table.sources)} ({'row' if table.row_count == 1 else 'rows'} {rows}{more})", "dim")
-    else:
+    elif table.row_count == 0:
         say(console, f"Stands on no record of {', '.join(table.sources)}", "dim")
+    else:
+        say(console, f"Read {', '.join(table.sources)}", "dim")
     for line in table.excluded:
         say(console, line, "yellow")
 
@@ -302,6 +306,8 @@ def table_cards(result: Sequence[TableCard], console: Console) -> None:
             say(console, f"{column.name:<24} {_column(column)}", indent=2)
         for join in card.joins:
             say(console, f"{join.column} is found in {join.other_table}.{join.other_column} ({join.overlap:.0%})", "dim", indent=2)
+        if card.total_rows:
+            say(console, f"left out of calculations, for they add others up: rows {', '.join(map(str, card.total_rows))}", "dim", indent=2)
 
 
 def _column(column: TableColumn) -> str:

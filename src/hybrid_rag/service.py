@@ -104,7 +104,9 @@ class Service:
                 answerer = Answerer(retriever, self.parts.chat, self.parts.reranker, self._answer_options())
                 limits = SqlLimits(c.tables.max_seconds, c.tables.max_memory_mb, c.tables.max_rows)
                 store = TableStore(index.tables_directory, index.catalog.tables, lambda: index.catalog.version, limits=limits)
-                tables = TableAnswerer(store, retriever, self.parts.chat, synonyms=c.tables.synonyms)
+                tables = TableAnswerer(
+                    store, retriever, self.parts.chat, synonyms=c.tables.synonyms, quote_on_failure=c.llm.provider == "auto"
+                )
                 self._opened = (index, retriever, answerer, store, tables)
             return self._opened
 
@@ -278,10 +280,10 @@ class Service:
         _, _, answerer, _, tables = self._open()
         chosen = self._filters(filters)
         self._open()[0].refresh()
-        answer = tables.answer(question, filters=chosen)
+        answer, told = tables.attempt(question, filters=chosen)
         if answer is None:
             answer = answerer.answer(question, filters=chosen, k=k, on_token=on_token, cancel=cancel)
-            answer = tables.guard(answer)
+            answer = tables.guard(replace(answer, notes=(*answer.notes, *told)), filters=chosen)
         if answer.mode == "table":
             return replace(answer, tokens=answerer.tokens(answer.table.sources if answer.table else ()) | answer.tokens)
         quoted = answer.mode in WITHOUT_MODEL and answer.model is None and answer.citations

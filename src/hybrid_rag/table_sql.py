@@ -73,6 +73,29 @@ def _judged(tree: Any, known: dict[str, str], remedy: str) -> tuple[str, ...]:
     return tuple(used)
 
 
+def records_of(sql: str) -> str | None:
+    """The statement that gives the record numbers that a checked SELECT over one table stands on; None for other forms."""
+    import duckdb
+
+    tree = _tree(sql)
+    node = tree["statements"][0]["node"]
+    if node.get("type") != "SELECT_NODE" or (node.get("from_table") or {}).get("type") != "BASE_TABLE" or node["cte_map"]["map"]:
+        return None
+    plain = _tree('SELECT "_row" FROM t')["statements"][0]["node"]
+    for part in ("select_list", "group_expressions", "group_sets", "having", "qualify", "modifiers", "aggregate_handling"):
+        node[part] = plain[part]
+    try:
+        return str(_parser().cursor().execute("SELECT json_deserialize_sql(?::JSON)", [json.dumps(tree)]).fetchone()[0])
+    except duckdb.Error:
+        return None
+
+
+def columns_in(sql: str) -> frozenset[str]:
+    """Names of the columns that a checked SELECT mentions, in lower case."""
+    names = (node["column_names"][-1] for node in _nodes(_tree(sql)) if node.get("type") == "COLUMN_REF" and node.get("column_names"))
+    return frozenset(str(name).casefold() for name in names)
+
+
 def _forbidden(function: str) -> bool:
     return function in FORBIDDEN_FUNCTIONS or function.startswith(FORBIDDEN_PREFIXES)
 

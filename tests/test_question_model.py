@@ -1,0 +1,184 @@
+"""Table questions by a language model: the query is the model's, every number the result's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hybrid_rag import question_model
+from hybrid_rag.errors import OllamaError
+from hybrid_rag.llm import OllamaChat
+from hybrid_rag.loading import Limits, tabular
+from hybrid_rag.questions import TableAnswerer
+from hybrid_rag.records import Answer, Citation, TableResult
+from hybrid_rag.table_store import SqlLimits, TableStore
+from hybrid_rag.tables import build
+from tests.support.ollama import FakeOllama, running
+
+ORDERS = "order_id,city,amount,paid_on\n" + "".join(
+    f"O-{i},{('Bern', 'Graz', 'Linz')[i % 3]},{'?!' if i == 5 else i * 10},2024-0{i % 3 + 1}-05\n" for i in range(1, 13)
+)
+QUESTION = "How many orders came from a city that begins with the letter B?"  # no rule reads it
+COUNT = "SELECT count(*) FROM orders WHERE city LIKE 'B%'"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory):
+    folder: Path = tmp_path_factory.mktemp("tables")
+    cards = []
+    for name, text in (("orders.csv", ORDERS), ("people.csv", "person,age\nAnn,30\nBob,41\n")):
+        (folder / name).write_text(text, encoding="utf-8")
+        stream = tabular.read(folder / name, Limits()).rows
+        cards.append((build(stream, folder / f"{name}.parquet", source=name), f"{name}.parquet"))
+    made = TableStore(folder, lambda: cards, lambda: 1, limits=SqlLimits(seconds=5))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def server():
+    with running(FakeOllama()) as state:
+        yield state
+
+
+def answerer(store: TableStore, server: FakeOllama, **options) -> TableAnswerer:
+    chat = OllamaChat(base_url=server.url, model="llama3.1", retries=0)
+    return TableAnswerer(store, None, lambda: chat, synonyms={}, **options)
+
+
+def script(server: FakeOllama, *replies: str) -> None:
+    """The replies in order; the last one again and again."""
+    waiting = list(replies)
+    server.reply = lambda body: waiting.pop(0) if len(waiting) > 1 else waiting[0]
+
+
+def query(sql: str, wanted: bool = True) -> str:
+    return json.dumps({"table_question": wanted, "sql": sql})
+
+
+def test_the_models_query_is_run_and_proved(store: TableStore, server: FakeOllama) -> None:
+    script(server, query(COUNT), "4 orders came from such a city.")
+    answer = answerer(store, server).answer(QUESTION)
+    assert answer.answer == "4 orders came from such a city."
+    assert (answer.mode, answer.sql, answer.model) == ("table", COUNT, "llama3.1")
+    assert answer.table.rows == ((4,),)
+    assert (answer.table.row_count, answer.table.record_numbers) == (4, (3, 6, 9, 12))
+    assert answer.table.sources == ("orders.csv",)
+    assert answer.citations[0].source == "orders.csv"
+    first = server.bodies("/api/chat")[0]
+    assert first["format"]["required"] == ["table_question", "sql"]
+    prompt = first["messages"][-1]["content"]
+    assert 'Table "orders": 12 records' in prompt
+    assert '"amount" BIGINT' in prompt and "O-1 | Graz | 10" in prompt
+
+
+def test_only_the_relevant_cards_are_shown(store: TableStore, server: FakeOllama) -> None:
+    script(server, query(COUNT), "4.")
+    answerer(store, server).answer(QUESTION)
+    assert "people" not in server.bodies("/api/chat")[0]["messages"][-1]["content"]
+
+
+def test_rules_come_first(store: TableStore, server: FakeOllama) -> None:
+    answer = answerer(store, server).answer("How many orders are from Bern?")
+    assert answer.table.rows == ((4,),)
+    assert answer.model is None
+    assert not server.bodies("/api/chat")
+
+
+def test_a_failing_query_goes_back_once_with_its_error(store: TableStore, server: FakeOllama) -> None:
+    script(server, query("SELECT count(*) FROM orders WHERE town LIKE 'B%'"), query(COUNT), "4 orders.")
+    answer = answerer(store, server).answer(QUESTION)
+    assert answer.table.rows == ((4,),)
+    assert "written anew" in answer.notes[0]
+    told = server.bodies("/api/chat")[1]["messages"]
+    assert [m["role"] for m in told] == ["system", "user", "assistant", "user"]
+    assert "town" in told[-1]["content"]
+
+
+@pytest.mark.parametrize(
+    "replies",
+    [
+        [query("SELECT nothing FROM orders"), query("SELECT nowhere FROM orders"), query(COUNT)],
+        [query("DROP TABLE orders"), query("SELECT * FROM read_csv('/etc/passwd')"), query(COUNT)],
+        ["no JSON at all", "{}", query(COUNT)],
+        [query("SELECT 1; SELECT 2"), json.dumps({"table_question": True, "sql": ["x"]}), query(COUNT)],
+    ],
+)
+def test_after_two_failing_queries_there_is_no_answer(store: TableStore, server: FakeOllama, replies: list[str]) -> None:
+    script(server, *replies)
+    answer, notes = answerer(store, server).attempt(QUESTION)
+    assert answer is None
+    assert notes == () if replies[1] == "{}" else "did not run" in notes[0]
+    assert len(server.bodies("/api/chat")) <= 2
+
+
+def test_no_table_question(store: TableStore, server: FakeOllama) -> None:
+    script(server, query("", wanted=False))
+    assert answerer(store, server).attempt(QUESTION) == (None, ())
+
+
+def test_a_query_that_reads_no_table_is_no_answer(store: TableStore, server: FakeOllama) -> None:
+    script(server, query("SELECT 42"))
+    assert answerer(store, server).answer(QUESTION) is None
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    ["5 orders came from there.", "4 orders, a third of all 12.", "Four of five orders.", "There are some.", "x" * 500, ""],
+)
+def test_a_sentence_with_other_numbers_is_not_shown(store: TableStore, server: FakeOllama, sentence: str) -> None:
+    script(server, query(COUNT), sentence)
+    assert answerer(store, server).answer(QUESTION).answer == "Count: 4."
+
+
+def test_numbers_may_be_written_with_separators() -> None:
+    result = TableResult("", ("city", "sum"), (("Bern", 1234.5),))
+    assert question_model.stands("Bern has 1,234.50 in all.", result)
+    assert not question_model.stands("Bern has 1,235 in all.", result)
+    assert not question_model.stands("It has 1234.5 in all.", result)  # the city is missing
+    assert question_model.stands("Two cities.", TableResult("", ("n",), ((2,),)))
+
+
+def test_unreadable_cells_are_named(store: TableStore, server: FakeOllama) -> None:
+    script(server, query("SELECT max(amount) FROM orders"), "120")
+    answer = answerer(store, server).answer("What is the highest amount of the orders that begin with O?")
+    assert answer.table.rows == ((120,),)
+    assert answer.table.excluded == ("1 record has no readable amount (row 5).",)
+
+
+def test_an_empty_result_is_said(store: TableStore, server: FakeOllama) -> None:
+    script(server, query("SELECT city FROM orders WHERE amount > 999"))
+    answer = answerer(store, server).answer("What city has the most orders above nine hundred and ninety nine?")
+    assert answer.answer == "No record meets this."
+
+
+def test_a_failing_model_is_told_or_raised(store: TableStore, server: FakeOllama) -> None:
+    server.refusal = (500, "the model is broken")
+    with pytest.raises(OllamaError):
+        answerer(store, server).answer(QUESTION)
+    answer, notes = answerer(store, server, quote_on_failure=True).attempt(QUESTION)
+    assert answer is None
+    assert "did not write a query" in notes[0]
+
+
+def test_text_questions_never_reach_the_model(store: TableStore, server: FakeOllama) -> None:
+    tables = answerer(store, server)
+    for question in ("Who wrote the handbook?", "How many moons has Jupiter?", "What is the most important rule?"):
+        assert tables.answer(question) is None
+    assert not server.bodies("/api/chat")
+
+
+def test_a_calculation_that_nobody_could_make_shows_its_table(store: TableStore, server: FakeOllama) -> None:
+    script(server, query("", wanted=False))
+    tables = answerer(store, server)
+    nothing = Answer("How many orders were late?", "Not in your documents.", "none", True)
+    guarded = tables.guard(nothing)
+    assert guarded.answer.startswith("This needs a calculation over orders (orders.csv)")
+    assert guarded.needs.name == "orders"
+    assert guarded.to_dict()["needs"]["columns"][1]["label"] == "city"
+    text = Answer("How many orders were late?", "Three.", "extractive", False, (Citation(1, "notes.md", "text"),))
+    assert tables.guard(text) is text
+    other = Answer("How many moons has Jupiter?", "Not in your documents.", "none", True)
+    assert tables.guard(other) is other
