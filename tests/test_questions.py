@@ -29,7 +29,7 @@ def answerer(tmp_path_factory: pytest.TempPathFactory):
         stream = tabular.read(folder / name, Limits()).rows
         cards.append((build(stream, folder / f"{name}.parquet", source=name), f"{name}.parquet"))
     store = TableStore(folder, lambda: cards, lambda: 1, limits=SqlLimits())
-    yield TableAnswerer(store, None, lambda: None, synonyms={"amount": ["revenue"]})
+    yield TableAnswerer(store, None, lambda: None, synonyms={"amount": ["revenue"], "store": ["shop", "the counter"]})
     store.close()
 
 
@@ -42,6 +42,8 @@ def answerer(tmp_path_factory: pytest.TempPathFactory):
         ("How many orders were placed in March 2024?", [(2,)]),
         ("What is the total amount of orders by Ann?", [(1920,)]),
         ("What is the total revenue?", [(3000,)]),
+        ("How many orders came from a shop?", [(6,)]),
+        ("How many shop orders are not from Bern?", [(6,)]),
         ("What is the average amount per city?", [("Bern", 120.0), ("Graz", 130.0)]),
         ("Which customer has the most orders?", [("Ann", 16)]),
         ("Which channel has the fewest orders?", [("store", 6)]),

@@ -155,9 +155,10 @@ class Match:
 
 
 class Values:
-    """The cells of text columns by their words. ``cells``: (field, its different cells)."""
+    """The cells of text columns by their words. ``cells``: (field, its different cells); ``synonyms``: other words for a cell."""
 
-    def __init__(self, cells: Iterable[tuple[Field, Sequence[str]]], *, wide: bool) -> None:
+    def __init__(self, cells: Iterable[tuple[Field, Sequence[str]]], synonyms: Mapping[str, Sequence[str]], *, wide: bool) -> None:
+        self._synonyms = {normalise(name): tuple(others) for name, others in synonyms.items()}
         self._whole: dict[tuple[str, ...], list[tuple[Field, str, int]]] = {}
         self._inside: dict[str, list[tuple[Field, str, tuple[str, ...]]]] = {}
         for field, some in cells:
@@ -174,7 +175,8 @@ class Values:
         if not whole:
             return
         if len(whole) <= LONGEST_VALUE:
-            self._whole.setdefault(whole, []).append((field, cell, 0))
+            for name in (whole, *(tuple(w.stem for w in words_of(other)) for other in self._synonyms.get(normalise(cell), ()))):
+                self._whole.setdefault(name, []).append((field, cell, 0))
         if wide:
             bare = tuple(w.stem for w in words_of(re.sub(r"\([^)]*\)|\[[^\]]*\]", " ", cell)))
             if bare and bare != whole and len(bare) <= LONGEST_VALUE:

@@ -74,7 +74,7 @@ class Shapes(Extremes, Pairs):
             or field.column.distinct == card.rows - len(card.total_rows)
             or (stems(field.label)[-1:] and field.label.casefold() in card.name)
         ):
-            yield self._reading("count")
+            yield self._reading("count", guessed=self._wide and not self._names_records(field))
         elif self._wide:
             yield self._reading("count", guessed=True)
             yield distinct

@@ -37,7 +37,7 @@ class TableWords:
         if held is None:
             others = {c.name: c for c in self._store.cards() if c.name != card.name}
             fields = Fields(card, others, self._synonyms, wide=wide)
-            held = fields, Values([(f, self._cells(f, card, wide)) for f in (*fields.own, *fields.joined)], wide=wide)
+            held = fields, Values([(f, self._cells(f, card, wide)) for f in (*fields.own, *fields.joined)], self._synonyms, wide=wide)
             with self._lock:
                 while len(self._held) >= KEPT_TABLES:
                     del self._held[next(iter(self._held))]
