@@ -80,7 +80,10 @@ class _Reducer:
         before = i - 1
         while self._kind(before) in ("e", "q", "f"):
             before -= 1
-        return self._kind(i) == "c" and self._kind(before) in ("n", "N", "w", "m")
+        asked = self._kind(before)
+        return self._kind(i) == "c" and (
+            asked in ("n", "N", "m") or (asked == "w" and self._items[before].value not in ("when", "where", "who"))
+        )
 
     def _is_of(self, i: int, value: Item) -> bool:
         """Does the column item at ``i`` name the column of the value?"""
@@ -105,6 +108,9 @@ class _Reducer:
 
     def _nouns(self) -> None:
         """ "the nkf trains": the noun behind a value, and the column's own name beside it, say nothing more."""
+        self._items = [
+            item for i, item in enumerate(self._items) if not (item.kind == "g" and item.value == "by" and self._kind(i + 1) == "v")
+        ]
         if not self._fields.wide:
             return
         for i in range(len(self._items) - 1, 0, -1):

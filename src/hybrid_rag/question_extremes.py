@@ -52,8 +52,13 @@ class Extremes(Frame):
             if len(columns) < 2 and not self._wide:
                 return
             yield from self._ranked(target, columns[-1], values, places, hint, plural(columns[0].words[-1]) if len(columns) == 2 else False)
-        elif re.fullmatch("w?sc[wc]?c", bare) and hint in ("", "top"):  # the highest points of any team
-            return
+        elif re.fullmatch("ws[nN]?c[uc]", bare):  # the highest points of any team
+            if (
+                self._get("w").value == "what"
+                and not hint
+                and (len(columns) == 1 or not any(f.is_number or f.is_time for f in columns[1].fields))
+            ):
+                yield from self._extreme_of(columns[0], values, places, hint)
         elif re.fullmatch("w?[nm]?s[nN]?c", bare):
             yield from self._extreme_of(columns[0], values, places, hint)
         elif re.fullmatch("w?cs[uU]?|w?cs", bare):

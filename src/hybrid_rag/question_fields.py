@@ -12,6 +12,7 @@ from hybrid_rag.question_words import FUNCTION_WORDS, Word, is_filler, stem, ste
 from hybrid_rag.records import TableCard, TableColumn
 
 LONGEST_VALUE = 10  # words of a value that is looked for
+TELLING_SHARE = 0.5  # of a column's different cells that a word may stand in, for it to pick records
 PROSE_WORDS = 6  # words of a cell, on average, from which a column is prose
 MOST_CELLS = 200  # different cells that one mention may mean
 _GENERIC_ENDS = frozenset(stem(w) for w in "id no number code name date usd eur pct percent percentage quantity amount".split())
@@ -198,7 +199,8 @@ class Values:
             if found := self._whole.get(key):
                 yield length, [replace(m, loose=_is_loose(m, contained)) for m in _grouped(found)]
             elif contained:
-                yield length, _grouped((f, c, 2) for f, c in contained)
+                found = _grouped((f, c, 2) for f, c in contained)
+                yield length, [m for m in found if len(m.cells) <= max(1, TELLING_SHARE * (m.field.column.distinct or 1))]
 
     def _contained(self, words: Sequence[Word], key: tuple[str, ...]) -> list[tuple[Field, str]]:
         if not self._inside or is_filler(words[0]) or is_filler(words[-1]) or (len(words) == 1 and len(words[0].plain) < 3):

@@ -130,7 +130,10 @@ def rows_of_items(words: Sequence[Word], fields: Fields, values: Values, found: 
     while i < len(words):
         options = _options(words, i, fields, values, cells)
         longest = max(len(o.words) for o in options)
-        slots.append([o for o in options if len(o.words) == longest])
+        some = [o for o in options if len(o.words) == longest]
+        if slots and slots[-1][0].kind in "wnN" and longest == 1 and some[0].kind == "v" and some[0].matches[0].level == 2:
+            some = [Item("u", some[0].words)]  # "which songs": what is asked for, not a word of some title
+        slots.append(some)
         i += longest
     for row in islice(product(*slots), MOST_ROWS_OF_ITEMS):
         yield list(_timed(_without_doubles(row), fields))

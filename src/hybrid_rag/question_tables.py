@@ -27,7 +27,7 @@ class TableWords:
     def __init__(self, store: TableStore, synonyms: Mapping[str, Sequence[str]]) -> None:
         self._store, self._synonyms = store, synonyms
         self._lock = threading.Lock()
-        self._held: dict[tuple[int, str, bool], tuple[Fields, Values]] = {}
+        self._held: dict[tuple[str, str, bool], tuple[Fields, Values]] = {}
 
     def of(self, card: TableCard, wide: bool) -> tuple[Fields, Values]:
         """The columns and the cells of a table by the words that name them."""
