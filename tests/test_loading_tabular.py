@@ -59,6 +59,7 @@ def test_quotes_inside_a_cell_of_several_lines_stay(tmp_path: Path) -> None:
 def test_backslash_escapes_and_paths(tmp_path: Path) -> None:
     escaped = 'a,b\n"x \\"q\\" z","C:\\\\dir"\n"plain \\"w\\" y",it\\\'s\n'
     assert records(load(tmp_path / "a.csv", escaped)) == [['x "q" z', "C:\\dir"], ['plain "w" y', "it\\'s"]]
+    assert records(load(tmp_path / "c.csv", 'a,b\n"x \\""y",1\n')) == [['x \\"y', "1"]]  # a backslash of the author, then a doubled quote
     assert records(load(tmp_path / "b.csv", 'a,b\n"C:\\new\\",2\n')) == [["C:\\new\\", "2"]]
 
 
@@ -200,3 +201,37 @@ def test_bytes_that_are_not_of_the_encoding_are_counted(tmp_path: Path) -> None:
     assert document.encoding == "utf-8"
     assert [(n.message, n.partial) for n in document.notices] == [("1 byte is not valid utf-8 and was replaced.", True)]
     assert load(tmp_path / "b.csv", b"a,b\n" + rows).notices == ()
+
+
+ORDERS = "day,id,price,name,note\n" + "".join(f"{i:02}/03/2024,A-{i},${i}.50,Great boots {i},\n" for i in range(1, 15))
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        ",20/03/2024,A-20,$20.50,Great boots 20,",
+        "20/03/2024,,A-20,$20.50,Great boots 20,",
+        "20/03/2024,A-20,,$20.50,Great boots 20,",
+        "20/03/2024,A-20,,$20.50,Boots,",
+    ],
+)
+def test_one_delimiter_too_many_shifts_no_cell(tmp_path: Path, record: str) -> None:
+    document = load(tmp_path / "a.csv", ORDERS + record + "\n")
+    assert records(document)[-1] == ["20/03/2024", "A-20", "$20.50", "Boots" if "Boots" in record else "Great boots 20", ""]
+    assert "row 15" in said(document)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        "20/03/2024,A-20,$20.50,Great boots 20,,",
+        "20/03/2024,A-20,$20.50,Great boots 20,,more",
+        "20/03/2024,A-20,$20.50,Great boots 20,n,more",
+        ",,,,,more",
+    ],
+)
+def test_records_are_not_shifted_without_need(tmp_path: Path, record: str) -> None:
+    document = load(tmp_path / "a.csv", ORDERS + record + "\n")
+    wanted = record.split(",")
+    assert records(document)[-1][: len(wanted)] == (wanted if wanted[-1] else wanted[:-1])
+    assert "shifted" not in said(document)

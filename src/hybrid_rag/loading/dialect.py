@@ -74,7 +74,7 @@ def _quote(sample: str) -> str:
 
 def _escape(sample: str) -> str:
     """A backslash, when it stands before quotes inside quoted cells more often than quotes are doubled."""
-    inside = len(re.findall(r'\\"(?![,;\t|\r\n]|$)', sample))
+    inside = len(re.findall(r'\\"(?![,;\t|\r\n"]|$)', sample))
     return "\\" if inside and inside > len(re.findall(r'[^,;\t|\r\n\\]""', sample)) else ""
 
 

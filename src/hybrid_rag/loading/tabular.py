@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid_rag.loading.alignment import Alignment
 from hybrid_rag.loading.body import Body
 from hybrid_rag.loading.csv_records import records
 from hybrid_rag.loading.dialect import Dialect, find_dialect
@@ -44,6 +45,10 @@ def read(path: Path, limits: Limits) -> Body:
     named = above >= 0
     cells = first[above] if named else [""] * len(first[0])
     survey = _survey(_below(path, encoding, dialect, len(cells), max(above + 1, 0), found := _Found()), cells)
+    alignment = Alignment.of(first[above + 1 :], len(cells)) if survey.widest > len(cells) else Alignment()
+    if alignment.columns:
+        survey = _survey(alignment.stream(_below(path, encoding, dialect, len(cells), max(above + 1, 0))), cells)
+        found.mended = list(alignment.mended)
     width = survey.width
     header, notices = make_header(cells[:width], named=named)
     preamble = [" ".join(cell for cell in row if cell.strip()) for row in first[: max(above, 0)]]
@@ -52,6 +57,7 @@ def read(path: Path, limits: Limits) -> Body:
 
     def stream() -> Iterator[list[str]]:
         below = _below(path, encoding, dialect, len(cells), max(above + 1, 0))
+        below = Alignment(alignment.columns).stream(below) if found.mended else below
         return _trimmed(below, width) if survey.widest > width else below
 
     return Body(
@@ -68,14 +74,17 @@ class _Found:
     """What the reader of records had to repair."""
 
     repaired: int = 0
+    mended: list[int] = field(default_factory=list)  # records that had one empty cell too many
 
     def __call__(self) -> None:
         self.repaired += 1
 
-    def notices(self) -> tuple[Notice, ...]:
-        if not self.repaired:
-            return ()
-        return (Notice(f"{self.repaired} records hold a quote that is not closed; they were read as single records."),)
+    def notices(self) -> Iterator[Notice]:
+        if self.repaired:
+            yield Notice(f"{self.repaired} records hold a quote that is not closed; they were read as single records.")
+        if n := len(self.mended):
+            shown_rows = _named(self.mended[:SHOWN_ROWS], n)
+            yield Notice(f"{_count(n)} an empty cell too many, which shifted the others; it was left out ({shown_rows}).")
 
 
 def _below(path: Path, encoding: str, dialect: Dialect, width: int, above: int, found: _Found | None = None) -> Iterator[list[str]]:
