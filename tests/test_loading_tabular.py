@@ -235,3 +235,10 @@ def test_records_are_not_shifted_without_need(tmp_path: Path, record: str) -> No
     wanted = record.split(",")
     assert records(document)[-1][: len(wanted)] == (wanted if wanted[-1] else wanted[:-1])
     assert "shifted" not in said(document)
+
+
+def test_a_second_table_below_is_not_taken_for_slips(tmp_path: Path) -> None:
+    below = "".join(f"{i:02}/03/2024,,A-{i},${i}.50,Great boots {i},\n" for i in range(1, 15))
+    document = load(tmp_path / "a.csv", ORDERS + below)
+    assert records(document)[-1] == ["14/03/2024", "", "A-14", "$14.50", "Great boots 14"]
+    assert "shifted" not in said(document)

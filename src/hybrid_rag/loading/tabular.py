@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 DIALECT_SAMPLE = 64 * 1024  # characters
 HEADER_SAMPLE = 100  # records looked at to find the header
 LONGEST_PREAMBLE = 25  # records that may stand above the header
+FEW_RECORDS, FEW_SHARE = 3, 0.02  # of which a slip is believed
 SHOWN_ROWS = 5  # record numbers named in a notice
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*%?")
 _DECIMAL = re.compile(r"[-+]?\d+\.\d{3,}")  # like the next, never the name of a column above such values
@@ -45,7 +46,7 @@ def read(path: Path, limits: Limits) -> Body:
     named = above >= 0
     cells = first[above] if named else [""] * len(first[0])
     survey = _survey(_below(path, encoding, dialect, len(cells), max(above + 1, 0), found := _Found()), cells)
-    alignment = Alignment.of(first[above + 1 :], len(cells)) if survey.widest > len(cells) else Alignment()
+    alignment = Alignment.of(first[above + 1 :], len(cells)) if survey.few_are_wider else Alignment()
     if alignment.columns:
         survey = _survey(alignment.stream(_below(path, encoding, dialect, len(cells), max(above + 1, 0))), cells)
         found.mended = list(alignment.mended)
@@ -182,10 +183,17 @@ class _Survey:
 
     width: int  # of the header, without unnamed columns at its end that are empty throughout
     widest: int  # cells of the longest record
+    records: int = 0
+    n_wider: int = 0  # records with more cells than the header, empty ones counted
     long: list[int] = field(default_factory=list)
     short: list[int] = field(default_factory=list)
     n_long: int = 0
     n_short: int = 0
+
+    @property
+    def few_are_wider(self) -> bool:
+        """Some records have more cells, so few that it is a slip and no second table."""
+        return 0 < self.n_wider <= max(FEW_RECORDS, FEW_SHARE * self.records)
 
     def notices(self) -> Iterator[Notice]:
         if self.n_long:
@@ -199,12 +207,14 @@ def _survey(stream: Iterator[list[str]], header: Sequence[str]) -> _Survey:
     full = len(header)
     named = _extent(header)
     out = _Survey(width=named or full, widest=full)
+    number = 0
     for number, row in enumerate(stream, start=1):
         length = len(row)
         if length == full == out.width:
             continue
         extent = _extent(row)
         out.widest = max(out.widest, length)
+        out.n_wider += length > full
         if out.width < extent <= full:
             out.width = extent
         if extent > full:
@@ -215,6 +225,7 @@ def _survey(stream: Iterator[list[str]], header: Sequence[str]) -> _Survey:
             out.n_short += 1
             if len(out.short) < SHOWN_ROWS:
                 out.short.append(number)
+    out.records = number
     return out
 
 
