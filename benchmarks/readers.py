@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import sys
 import tempfile
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import eval_sets
+import machine
 import readers_gold
 import readers_speed
 
@@ -69,9 +67,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write all figures there")
     parser.add_argument("--only", nargs="*", help="names of the parts to run")
     given = parser.parse_args()
-    print(
-        f"{datetime.now(UTC):%Y-%m-%d}, {platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    )
+    print(machine.describe())
     out = {}
     with tempfile.TemporaryDirectory() as scratch:
         for name, run in sections(given.data, Path(scratch), given.quick).items():
