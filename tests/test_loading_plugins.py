@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -57,5 +58,8 @@ def test_our_loader_gives_chunks_with_their_places(tmp_path: Path) -> None:
         ("b.csv", "", [1, 1]),
     ]
     assert list(loader.failures) == ["c.pdf"]
+    table = found[1].metadata
+    assert (table["format"], table["encoding"], table["dialect"], table["size"]) == ("csv", "utf-8", 'delimiter comma, quote "', 14)
+    assert table["sha256"] == hashlib.sha256(b"id,price\nA1,5\n").hexdigest()
     with pytest.raises(ReadError):
         DocumentLoader(tmp_path / "c.pdf").load()

@@ -48,6 +48,18 @@ class DocumentLoader(BaseLoader):
 
     def _file(self, path: Path, source: str) -> Iterator[Document]:
         document = read(path, source=source, limits=self._limits, loaders=self._loaders)
+        file = {
+            "format": document.format,
+            "size": document.size,
+            "sha256": document.sha256,
+            "modified": document.modified.isoformat(timespec="seconds"),
+            "encoding": document.encoding,
+            "dialect": document.dialect,
+            "language": document.language,
+            "date": document.date,
+            "tags": list(document.tags),
+            "notices": [notice.message for notice in document.notices],
+        }
         for piece in chunk(document, self._chunks):
             metadata = {
                 "source": source,
@@ -55,6 +67,8 @@ class DocumentLoader(BaseLoader):
                 "title": piece.title,
                 "heading": " > ".join(piece.heading),
                 "page": piece.page,
+                "page_label": piece.page_label,
                 "rows": list(piece.rows) if piece.rows else None,
+                **file,
             }
             yield Document(id=piece.id, page_content=piece.text, metadata=metadata)
