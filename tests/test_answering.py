@@ -117,6 +117,29 @@ def test_nothing_retrieved_never_reaches_the_model(tmp_path: Path) -> None:
     assert (answer.abstained, answer.hits) == (True, ())
 
 
+def test_an_index_that_has_become_empty_never_reaches_the_model(tmp_path: Path) -> None:
+    with running(says("Yes [1].")) as server, service(tmp_path, server.url, "embedding.provider=none", manual=MANUAL) as shop:
+        shop.index()
+        (tmp_path / "data" / "manual.md").write_text("", encoding="utf-8")
+        shop.index()
+        answer = shop.ask(ASKED)
+        assert server.bodies("/api/chat") == []
+    assert (answer.answer, answer.abstained, answer.citations, answer.hits) == ("Not in your documents.", True, (), ())
+
+
+def test_a_citation_keeps_its_number_in_the_list(tmp_path: Path) -> None:
+    other = "# Charging cases\n\nA charge of the case of the Auralis headphone lasts long."
+    with running() as server, service(tmp_path, server.url, "embedding.provider=none", manual=MANUAL, other=other) as shop:
+        shop.index()
+        sources = [hit.source for hit in shop.ask(ASKED).hits]
+        n = sources.index("manual.md") + 1
+        server.reply = lambda body: f"A full charge lasts 38 hours [{n}]."
+        answer = shop.ask(ASKED)
+    assert len(sources) > 1
+    assert answer.answer == f"A full charge lasts 38 hours [{n}]."
+    assert [(c.n, c.source) for c in answer.citations] == [(n, "manual.md")]
+
+
 # ---------------------------------------------------------------- the context
 
 

@@ -75,7 +75,7 @@ def extract(question: str, hits: Sequence[Hit], *, analyzer: Analyzer, frequency
     import numpy as np
 
     wanted = {term: math.log(1 + total / (1 + frequency(term))) for term, _ in analyzer.query(question).terms}
-    units = [unit for hit in hits[:CHUNKS_READ] if hit.chunk.role != "card" for unit in _units(hit)]
+    units = [unit for hit in hits[:CHUNKS_READ] if hit.chunk.role != "card" for unit in _units(hit) if unit.text.strip()]
     units = _holding(units, identifiers(question))
     ranked = sorted(range(len(units)), key=lambda i: (-_overlap(units[i], wanted, analyzer), i))
     chosen = [units[i] for i in ranked[:SENTENCES_SCORED]]
