@@ -268,6 +268,16 @@ def test_a_table_file_outlives_a_change_that_does_not_come_to_its_end(world: Wor
     world.check()
 
 
+def test_what_a_killed_reader_has_left_among_the_tables_is_swept(world: World) -> None:
+    world.write("t.csv", "a,b\n1,2\n")
+    world.run()
+    (world.index.tables_directory / "build-x1").mkdir()
+    (world.index.tables_directory / "build-x1" / "part").write_text("x", encoding="utf-8")
+    (world.index.tables_directory / "orphan.parquet").write_text("x", encoding="utf-8")
+    world.run()
+    assert [p.name for p in world.index.tables_directory.iterdir()] == [world.index.catalog.tables()[0][1]]
+
+
 # ---------------------------------------------------------------- restored, reset, rebuilt
 
 

@@ -31,9 +31,11 @@ class Killer:
         root = Path(__file__).parents[1]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), str(root / "src")])}
         command = [sys.executable, "-m", "tests.support.killing", str(world.directory), str(world.root)]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8", env=environment
-        )
+        self.errors = world.directory.with_name("errors.txt")
+        with open(self.errors, "w", encoding="utf-8") as errors:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, encoding="utf-8", env=environment
+            )
         assert self.process.stdout.readline() == "ready\n"
 
     def run(self, seconds: float) -> str:
@@ -62,7 +64,7 @@ def kills(world: World, rounds: int, seed: int) -> dict[str, int]:
                 (world.root / f"{i - 1}-0.txt").rename(world.root / f"{i - 1}-renamed.txt")
             began = time.monotonic()
             outcome = killer.run(rng.uniform(0, longest))
-            assert outcome in ("killed", "done"), outcome
+            assert outcome in ("killed", "done"), f"{outcome}\n{killer.errors.read_text(encoding='utf-8')[-3000:]}"
             seen[outcome] += 1
             longest = longest * 1.3 if outcome == "killed" and time.monotonic() - began < 0.5 else max(0.3, longest * 0.9)
             index = world.open()

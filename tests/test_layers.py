@@ -20,7 +20,7 @@ LAYERS: tuple[str, ...] = (
     "page_images abstention followups markdown_text fusion search_cache lock table_types metrics answer_metrics query_log onnx_model "
     "question_words question_reading question_fields question_items question_dates question_conditions question_frame question_extremes question_pairs question_shapes "
     "question_rules question_sql question_sentences question_tables question_model",
-    "workers index mending writer",
+    "workers index document_writer mending writer",
     "embedder_run ingest ranking retrieval browsing writing answering questions maintenance files",
     "background parts service storing_options",
     "batch batch_questions batch_output conversation doctor starting watching "

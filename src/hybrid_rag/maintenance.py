@@ -28,7 +28,16 @@ Part = Literal["lexical", "vectors", "all"]
 log = logging.getLogger(__name__)
 JOURNALS = (CATALOG_FILE + "-wal", CATALOG_FILE + "-shm")
 LEGS = (LEXICAL_FOLDER, VECTOR_FOLDER)
-OWN = (CATALOG_FILE, *JOURNALS, *LEGS, *(f"{leg}.seal" for leg in LEGS), f"{LEXICAL_FOLDER}.new", f"{LEXICAL_FOLDER}.old", INCOMING_FOLDER, TABLE_FOLDER)
+OWN = (
+    CATALOG_FILE,
+    *JOURNALS,
+    *LEGS,
+    *(f"{leg}.seal" for leg in LEGS),
+    f"{LEXICAL_FOLDER}.new",
+    f"{LEXICAL_FOLDER}.old",
+    INCOMING_FOLDER,
+    TABLE_FOLDER,
+)
 SAMPLE = 50  # vectors of a kind that are compared with the catalog's
 SAME = 0.999  # cosine of a vector with itself, as stored
 BACKUP_TRIES = 5  # a run that replaces tables meanwhile makes one fail
@@ -195,7 +204,9 @@ def restore(source: Path, directory: Path) -> None:
             _replace_catalog(incoming / CATALOG_FILE, directory / CATALOG_FILE)
             shutil.rmtree(incoming, ignore_errors=True)
     except OSError as error:
-        raise storage_error(error, str(directory)) or HybridRagError(f"The restoring failed: {error}.", "The present index was left as it was.") from error
+        raise storage_error(error, str(directory)) or HybridRagError(
+            f"The restoring failed: {error}.", "The present index was left as it was."
+        ) from error
 
 
 def _drop_legs(directory: Path) -> None:
@@ -217,7 +228,9 @@ def _check_backup(source: Path) -> None:
     if damaged != "ok":
         raise HybridRagError(f"The backup in {source} is damaged: {damaged}.", "Use another one.")
     if version > SCHEMA_VERSION:
-        raise IndexVersionError(f"The backup in {source} has schema version {version}; this program writes {SCHEMA_VERSION}.", "Use the newer program.")
+        raise IndexVersionError(
+            f"The backup in {source} has schema version {version}; this program writes {SCHEMA_VERSION}.", "Use the newer program."
+        )
 
 
 def _replace_catalog(incoming: Path, target: Path) -> None:

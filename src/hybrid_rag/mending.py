@@ -29,10 +29,16 @@ def mend(writer: Writer) -> None:
     options, unclean = writer.index.options, writer.catalog.setting("dirty") == "1"
     if options.lexical_engine == "tantivy" and (unclean or _moved(writer, "lexical_engine", "tantivy") or not sealed(writer.words)):
         _mend_lexical(writer)
-    if writer.index.fingerprint and options.vector_mode != "exact" and (unclean or _moved(writer, "vector_place", place(options)) or _unsealed(writer)):
-        _mend_vectors(writer)
+    if (
+        writer.index.fingerprint
+        and options.vector_mode != "exact"
+        and (unclean or _moved(writer, "vector_place", place(options)) or _unsealed(writer))
+    ):
+        with writer.without_server("vector_place", ""):
+            _mend_vectors(writer)
     writer.catalog.set_setting("lexical_engine", options.lexical_engine)
-    writer.catalog.set_setting("vector_place", place(options))
+    if not writer.server_gone:
+        writer.catalog.set_setting("vector_place", place(options))
 
 
 def place(options: IndexOptions) -> str:
@@ -56,13 +62,17 @@ def _sweep(writer: Writer) -> None:
         raise storage_error(error, str(folder)) or error from error
     kept = {file for _, file in writer.catalog.tables()}
     for path in folder.iterdir():
-        if path.name not in kept:
+        if path.is_dir():  # in which a killed reader was building a table
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.name not in kept:
             path.unlink(missing_ok=True)
     for half in (writer.half("new"), writer.half("old"), writer.index.directory / INCOMING_FOLDER):
         shutil.rmtree(half, ignore_errors=True)
 
+
 def _moved(writer: Writer, key: str, now: str) -> bool:
     return writer.catalog.setting(key, now) != now
+
 
 def _unsealed(writer: Writer) -> bool:
     return _embedded(writer) and not untouched(writer.index.directory / VECTOR_FOLDER)
@@ -79,6 +89,7 @@ def _mend_lexical(writer: Writer) -> None:
         writer.say(f"The keyword index was damaged ({problem[:120]}) and is made again from the catalog.")
         writer.rebuild_lexical()
 
+
 def _differs(writer: Writer, wanted: set[int]) -> str:
     pending = {r[0] for r in writer.catalog.rows("SELECT number FROM outbox WHERE leg = 'lexical'")}
     try:
@@ -90,6 +101,7 @@ def _differs(writer: Writer, wanted: set[int]) -> str:
             raise
         return str(error)
     return "" if found - pending == wanted - pending else "it did not match the catalog"
+
 
 def _mend_vectors(writer: Writer) -> None:
     fingerprint = writer.index.fingerprint
@@ -112,8 +124,10 @@ def _mend_vectors(writer: Writer) -> None:
         writer.say(f"The vector index was damaged ({problem[:120]}) and is made again from the catalog; nothing is embedded again.")
         writer.rebuild_vectors()
 
+
 def _probe(writer: Writer, folder: Path, fingerprint: str) -> str:
     return probe(folder, prefix=writer.index.options.prefix, fingerprint=fingerprint, dimensions=writer.catalog.dimensions(fingerprint))
+
 
 def _align_vectors(writer: Writer, fingerprint: str) -> None:
     """Make the collections hold exactly the chunks that the catalog says have vectors."""

@@ -8,7 +8,16 @@ from hybrid_rag.errors import IndexStorageError
 
 FREE = "Free some space and run the command again. Nothing of what was indexed is lost."
 RIGHTS = "Check the permissions of the folder and its files, and that the disk is not mounted read-only."
-_FULL = ("no space left", "database or disk is full", "file too large", "storagefull", "disk i/o error", "os error 28", "os error 27", "quota")
+_FULL = (
+    "no space left",
+    "database or disk is full",
+    "file too large",
+    "storagefull",
+    "disk i/o error",
+    "os error 28",
+    "os error 27",
+    "quota",
+)
 _NO_RIGHT = ("permission denied", "read-only file system", "readonly database", "permissiondenied", "os error 13", "os error 30")
 
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 import time
-from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hybrid_rag.analysis import Analyzer, detect_language
-from hybrid_rag.catalog_schema import card_to_json, chunk_values, document_values, pack_text
-from hybrid_rag.errors import IndexDamagedError
+from hybrid_rag.document_writer import DocumentWriter
+from hybrid_rag.errors import IndexDamagedError, IndexError_, IndexLockedError, IndexStorageError
 from hybrid_rag.index import LEXICAL_FOLDER, VECTOR_FOLDER, Index, entry
 from hybrid_rag.lexical import LexicalIndex, RankBm25Index, TantivyIndex
 from hybrid_rag.mending import mend
-from hybrid_rag.records import KINDS, Chunk, Document, FileReport, Kind, TableCard, text_hash
+from hybrid_rag.records import KINDS, Kind
 from hybrid_rag.seal import seal
 from hybrid_rag.storage import storage_error
 from hybrid_rag.vectors import VectorIndex
@@ -32,7 +31,7 @@ LANGUAGE_SAMPLE = 200  # chunks looked at to tell the collection's language
 log = logging.getLogger(__name__)
 
 
-class Writer:
+class Writer(DocumentWriter):
     """One writing session; made by ``Index.writer``, which holds the lock."""
 
     def __init__(self, index: Index) -> None:
@@ -41,6 +40,7 @@ class Writer:
         self._vectors: dict[str, VectorIndex] = {}
         self._raised = 0.0
         self._touched = False  # vectors were written or removed
+        self.server_gone = False  # the Chroma server does not answer: words are kept up, vectors wait for a later run
 
     # ------------------------------------------------------------ session
 
@@ -137,96 +137,6 @@ class Writer:
             done += self._upsert([(n, cached[h], kind) for n, h, kind in rows if h in cached], fingerprint)
         return done
 
-    # ------------------------------------------------------------ documents
-
-    def reserve(self, source: str) -> int:
-        """A number for a document that is being read; nobody sees it before :meth:`finish`."""
-        with self.catalog.transaction() as db:
-            return int(
-                db.execute(
-                    "INSERT INTO documents (source, ready, kind, format, title, size, mtime_ns, ctime_ns, sha256, modified, indexed, tags, status, notices, metadata) "
-                    "VALUES (?, 0, '', '', '', 0, 0, 0, '', '', '', '[]', '', '[]', '{}')",
-                    (source,),
-                ).lastrowid
-                or 0
-            )
-
-    def add_chunks(self, number: int, chunks: Iterable[Chunk]) -> None:
-        rows = [chunk_values(number, chunk, text_hash(chunk.embedding_text)) for chunk in chunks]
-        with self.catalog.transaction() as db:
-            db.executemany(
-                'INSERT INTO chunks (document, ordinal, id, kind, role, text, start, "end", heading, header, page, page_label, row_first, row_last, hash) '
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                rows,
-            )
-
-    def finish(
-        self,
-        number: int,
-        document: Document,
-        *,
-        mtime_ns: int,
-        ctime_ns: int,
-        rows: int | None,
-        card: TableCard | None,
-        table_file: Path | None,
-        reading: str,
-    ) -> None:
-        """Make a read document the one of its source: from now on it is found, and its older form is not."""
-        values = document_values(document, mtime_ns=mtime_ns, ctime_ns=ctime_ns, indexed=_now(), rows=rows, reading=reading)
-        values["card"] = card_to_json(card) if card else None
-        values["table_file"] = table_file.name if table_file else None
-        with self.catalog.transaction() as db:
-            self._forget(db, document.source)
-            db.execute(
-                f"UPDATE documents SET ready = 1, {', '.join(f'{k} = :{k}' for k in values)} WHERE number = :number",
-                {**values, "number": number},
-            )
-            if document.text:
-                db.execute("INSERT INTO texts VALUES (?, ?)", (number, pack_text(document.text)))
-            db.execute(
-                "INSERT INTO outbox (leg, op, number, kind) SELECT 'lexical', 'add', number, kind FROM chunks WHERE document = ? ORDER BY number",
-                (number,),
-            )
-            self.catalog.raise_generation()
-
-    def fail(self, report: FileReport, *, size: int, mtime_ns: int, ctime_ns: int, reading: str) -> None:
-        """Note a file that could not be read; what was indexed of its older content goes."""
-        body = json.dumps(report.to_dict(), ensure_ascii=False)
-        with self.catalog.transaction() as db:
-            self._forget(db, report.source)
-            db.execute("INSERT INTO unread VALUES (?, ?, ?, ?, ?, ?)", (report.source, size, mtime_ns, ctime_ns, body, reading))
-            self.catalog.raise_generation()
-
-    def remove(self, sources: Iterable[str]) -> None:
-        """Remove documents; from the moment of the transaction no answer comes from them."""
-        with self.catalog.transaction() as db:
-            for source in sources:
-                self._forget(db, source)
-            self.catalog.raise_generation()
-
-    def touch(self, source: str, *, mtime_ns: int, ctime_ns: int, modified: str) -> None:
-        """Note a new time stamp of a file whose content is the same."""
-        sql = "UPDATE documents SET mtime_ns = ?, ctime_ns = ?, modified = ?, indexed = ? WHERE source = ? AND ready = 1"
-        with self.catalog.transaction() as db:
-            db.execute(sql, (mtime_ns, ctime_ns, modified, _now(), source))
-            self.catalog.raise_generation()
-
-    def _forget(self, db: Any, source: str) -> None:
-        db.execute("DELETE FROM unread WHERE source = ?", (source,))
-        # A table's file stays until the next run: a reader may be about to open it, and a kill now must not lose it.
-        for (number,) in db.execute("SELECT number FROM documents WHERE source = ? AND ready = 1", (source,)).fetchall():
-            db.execute(
-                "INSERT INTO outbox (leg, op, number, kind) SELECT 'lexical', 'del', number, kind FROM chunks WHERE document = ?", (number,)
-            )
-            db.execute(
-                "INSERT INTO outbox (leg, op, number, kind) SELECT 'vectors', 'del', number, kind FROM chunks WHERE document = ? AND vector = 1",
-                (number,),
-            )
-            db.execute("DELETE FROM chunks WHERE document = ?", (number,))
-            db.execute("DELETE FROM texts WHERE document = ?", (number,))
-            db.execute("DELETE FROM documents WHERE number = ?", (number,))
-
     # ------------------------------------------------------------ legs
 
     @property
@@ -267,13 +177,34 @@ class Writer:
             self.lexical.add(map(entry, self.catalog.chunks([number for _, op, number in rows if op == "add"]).values()))
             self.lexical.commit()
             self._clear("lexical", rows[-1][0])
-        while rows := self.catalog.rows("SELECT seq, number, kind FROM outbox WHERE leg = 'vectors' ORDER BY seq LIMIT ?", (OUTBOX_PAGE,)):
+        with self.without_server():
+            self._flush_vectors()
+
+    def _flush_vectors(self) -> None:
+        while not self.server_gone and (
+            rows := self.catalog.rows("SELECT seq, number, kind FROM outbox WHERE leg = 'vectors' ORDER BY seq LIMIT ?", (OUTBOX_PAGE,))
+        ):
             if self.index.fingerprint and self.index.options.vector_mode != "exact":
                 for kind in KINDS:
                     if numbers := [n for _, n, k in rows if k == kind]:
                         self.vectors(self.index.fingerprint).delete(kind, numbers)
             self._clear("vectors", rows[-1][0])
             self._raise_vectors()
+
+    @contextmanager
+    def without_server(self, key: str = "", value: str = "") -> Iterator[None]:
+        """Go on without vectors when the Chroma server does not answer; a setting may be noted then, for the next run."""
+        try:
+            yield
+        except (IndexDamagedError, IndexStorageError, IndexLockedError):
+            raise
+        except IndexError_ as error:
+            if self.index.options.vector_mode != "server":
+                raise
+            self.server_gone = True
+            if key:
+                self.catalog.set_setting(key, value)
+            self.say(f"The vector index is left as it was: {error.message}")
 
     def _clear(self, leg: str, seq: int) -> None:
         with self.catalog.transaction() as db:
@@ -408,7 +339,3 @@ class Writer:
     def say(self, message: str) -> None:
         log.info(message)
         self.index.messages.append(message)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 from pathlib import Path
 
 from hybrid_rag.index import Index, IndexOptions
@@ -33,6 +34,8 @@ def killed_after(seconds: float, directory: Path, data: Path) -> str:
         try:
             run(directory, data, writing)
             code = 0
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(code)
     os.close(writing)
