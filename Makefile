@@ -30,7 +30,7 @@ $(VENV)/ready-test: $(VENV)/ready
 browser:  ## Install Chromium for the tests of the page, where that can be done (Debian, as root); else they are skipped.
 	@command -v chromium >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium) >/dev/null 2>&1 \
+	    (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core) >/dev/null 2>&1 \
 	      || echo "Chromium could not be installed; the tests of the page in a browser are skipped." >&2; \
 	  else echo "There is no chromium; the tests of the page in a browser are skipped. On Debian: apt-get install chromium" >&2; fi; }
 

@@ -1,4 +1,4 @@
-"""The API against its own description: whatever Schemathesis makes of it, no answer is an error of the server."""
+"""The API against its own description: whatever Schemathesis makes of it, no answer is an error of the server, or of another form."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis.generation import GenerationMode
+from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance, status_code_conformance
 
 from hybrid_rag.web.app import create_app
 from tests.support.web import service_over, write_collection
 
+CHECKS = [response_schema_conformance, status_code_conformance, content_type_conformance]
 EXAMPLES = 8  # of each operation and mode
 LEAST_OPERATIONS = 20
 
@@ -44,6 +46,7 @@ def test_no_answer_is_an_error_of_the_server(operations: list[Any], mode: Genera
             answer = case.call(headers={"host": "127.0.0.1"})
             seen.add(answer.status_code)
             assert answer.status_code < 500, f"{case.as_curl_command()}\n{answer.text}"
+            case.validate_response(answer, checks=CHECKS)
             if answer.status_code >= 400:
                 assert set(answer.json()) == {"error", "message", "remedy"}, f"{case.as_curl_command()}\n{answer.text}"
 

@@ -13,6 +13,7 @@ from hybrid_rag.conversation import Conversation
 from hybrid_rag.records import Answer, Turn
 from hybrid_rag.web import sse
 from hybrid_rag.web.context import LONGEST_QUERY, Context, FilterValues, Here, client
+from hybrid_rag.web.shapes import AnswerShape, gives
 
 router = APIRouter(prefix="/api", tags=["ask"])
 
@@ -51,7 +52,7 @@ def answer(
     return here.timed("ask", conversation.ask)(body.question, k=body.k, on_token=on_token, cancel=cancel)
 
 
-@router.post("/ask", summary="Answer a question")
+@router.post("/ask", summary="Answer a question", **gives(AnswerShape))
 async def ask(here: Here, request: Request, body: Question) -> dict[str, Any]:
     """As `hybrid-rag ask --json`."""
     here.ask_limit.take(client(request))
@@ -62,7 +63,7 @@ async def ask(here: Here, request: Request, body: Question) -> dict[str, Any]:
     "/ask/stream",
     summary="Answer a question, as it is written",
     response_class=StreamingResponse,
-    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+    responses=sse.EVENTS,
 )
 async def ask_stream(here: Here, request: Request, body: Question) -> StreamingResponse:
     """Events: `token` (`{"text"}`: sentences that have passed the check), then `answer` (as of `/api/ask`) or `error`."""

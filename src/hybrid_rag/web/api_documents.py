@@ -10,8 +10,10 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from hybrid_rag.errors import InputError
+from hybrid_rag.records import DocumentInfo, Passage, TableCard, TableResult
 from hybrid_rag.service import parse_rows
 from hybrid_rag.web.context import LONGEST_NAME, Context, FiltersGiven, Here, HttpError, client
+from hybrid_rag.web.shapes import SourceShape, UploadShape, gives
 from hybrid_rag.web.sources import Place, view
 from hybrid_rag.web.uploads import receive
 
@@ -24,14 +26,14 @@ RowsGiven = Annotated[str | None, Query(max_length=40, description="`5` or `5-9`
 Span = Annotated[int | None, Query(ge=0, le=2**31)]
 
 
-@router.get("/documents", summary="The documents of the index")
+@router.get("/documents", summary="The documents of the index", **gives(list[DocumentInfo]))
 async def documents(here: Here, filters: FiltersGiven) -> list[dict[str, Any]]:
     """As `hybrid-rag list --json`."""
     found = await here.quick.run(here.documents)
     return [d.to_dict() for d in found if filters is None or filters.matches(d)]
 
 
-@router.get("/document", summary="A document, or a part of it")
+@router.get("/document", summary="A document, or a part of it", **gives(Passage))
 async def document(
     here: Here,
     source: Source,
@@ -53,7 +55,7 @@ async def document(
     return passage.to_dict()
 
 
-@router.get("/source", summary="A document at a place, ready to be shown")
+@router.get("/source", summary="A document at a place, ready to be shown", **gives(SourceShape))
 async def source_view(
     here: Here, source: Source, page: Page = None, rows: RowsGiven = None, start: Span = None, end: Span = None
 ) -> dict[str, Any]:
@@ -88,13 +90,13 @@ class Sql(BaseModel):
     sql: str = Field(min_length=1, max_length=100_000, description="One SELECT.")
 
 
-@router.get("/tables", summary="The tables with their columns", tags=["tables"])
+@router.get("/tables", summary="The tables with their columns", tags=["tables"], **gives(list[TableCard]))
 async def tables(here: Here) -> list[dict[str, Any]]:
     """As `hybrid-rag tables --json`."""
     return [card.to_dict() for card in await here.quick.run(here.service.tables)]
 
 
-@router.post("/sql", summary="One read-only SELECT", tags=["tables"])
+@router.post("/sql", summary="One read-only SELECT", tags=["tables"], **gives(TableResult))
 async def sql(here: Here, request: Request, body: Sql) -> dict[str, Any]:
     """As `hybrid-rag sql --json`."""
     here.ask_limit.take(client(request))
@@ -109,6 +111,7 @@ async def sql(here: Here, request: Request, body: Sql) -> dict[str, Any]:
     status_code=201,
     max_body_size=NO_LIMIT,
     summary="Put a file into the data folder",
+    **gives(UploadShape, 201),
     openapi_extra={"requestBody": {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}},
 )
 async def upload(here: Here, request: Request, name: Annotated[str, Query(min_length=1, max_length=LONGEST_NAME)]) -> dict[str, Any]:

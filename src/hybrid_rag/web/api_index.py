@@ -13,13 +13,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hybrid_rag.errors import HybridRagError, InputError
 from hybrid_rag.loading.scan import source_of
+from hybrid_rag.records import IndexReport, Stats
 from hybrid_rag.web import sse
 from hybrid_rag.web.context import LONGEST_NAME, Context, Here, client
+from hybrid_rag.web.shapes import HealthShape, RunShape, gives
 
 router = APIRouter(prefix="/api", tags=["index"])
 
 LOOK_SECONDS = 0.2  # between two looks at a run's progress
-EVENTS = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 
 
 class Run(BaseModel):
@@ -31,7 +32,7 @@ class Run(BaseModel):
     verify: bool = Field(False, description="Hash every file, also those whose size and time are unchanged.")
 
 
-@router.post("/index", status_code=202, summary="Index what changed, in the background")
+@router.post("/index", status_code=202, summary="Index what changed, in the background", **gives(RunShape, 202))
 async def start(here: Here, request: Request, body: Run | None = None) -> dict[str, Any]:
     """Begins a run, or lets one follow the present one. `GET /api/index` says how it goes."""
     here.index_limit.take(client(request))
@@ -49,19 +50,19 @@ async def start(here: Here, request: Request, body: Run | None = None) -> dict[s
     return here.service.background.state.to_dict()
 
 
-@router.get("/index", summary="The run in the background")
+@router.get("/index", summary="The run in the background", **gives(RunShape))
 async def state(here: Here) -> dict[str, Any]:
     return here.service.background.state.to_dict()
 
 
-@router.delete("/index", summary="Stop the run")
+@router.delete("/index", summary="Stop the run", **gives(RunShape))
 async def cancel(here: Here) -> dict[str, Any]:
     """It ends after its present batch; what is done is kept."""
     here.service.background.cancel()
     return here.service.background.state.to_dict()
 
 
-@router.get("/index/events", summary="The run's progress as events", response_class=StreamingResponse, responses=EVENTS)
+@router.get("/index/events", summary="The run's progress as events", response_class=StreamingResponse, responses=sse.EVENTS)
 async def events(here: Here, request: Request) -> StreamingResponse:
     """Events `state`, whenever something moved, until no run is under way; the last one is the end."""
     return sse.response(_states(here, request))
@@ -83,14 +84,14 @@ async def _states(here: Context, request: Request) -> AsyncIterator[bytes]:
         await asyncio.sleep(LOOK_SECONDS)
 
 
-@router.get("/report", summary="What the last run could not read")
+@router.get("/report", summary="What the last run could not read", **gives(IndexReport | None))
 async def report(here: Here) -> dict[str, Any] | None:
     """As `hybrid-rag report --json`."""
     found = await here.quick.run(here.service.report)
     return found.to_dict() if found else None
 
 
-@router.get("/stats", summary="What is indexed")
+@router.get("/stats", summary="What is indexed", **gives(Stats))
 async def stats(here: Here) -> dict[str, Any]:
     """As `hybrid-rag stats --json`."""
     return (await here.quick.run(here.service.stats)).to_dict()
@@ -102,7 +103,7 @@ async def latency(here: Here) -> dict[str, dict[str, float]]:
     return here.measures.latency()
 
 
-@router.get("/health", summary="Is the server there?")
+@router.get("/health", summary="Is the server there?", **gives(HealthShape))
 async def health() -> dict[str, str]:
     """Needs no token."""
     return {"status": "ok", "version": version("hybrid-rag")}

@@ -71,7 +71,8 @@ def _responses() -> dict[int | str, dict[str, Any]]:
     text = {"type": "string"}
     schema = {"type": "object", "properties": {"error": text, "message": text, "remedy": text}, "required": ["error", "message", "remedy"]}
     told = {400: "An argument is wrong.", 403: "Not allowed.", 404: "There is no such thing.", 409: "The index or the data folder is not ready for this.",
-            422: "The request is not of the form described, or beyond a limit.", 429: "Too many requests of one client."}  # fmt: skip
+            413: "The request is too large.", 422: "The request is not of the form described, or beyond a limit.", 429: "Too many requests of one client.",
+            502: "The language model failed.", 503: "Everything is busy."}  # fmt: skip
     return {status: {"description": text_, "content": {"application/json": {"schema": schema}}} for status, text_ in told.items()}
 
 

@@ -107,7 +107,7 @@ class Guard:
             if not status:
                 await response(scope, receive, guarded)
         finally:
-            route = getattr(scope.get("route"), "path", "other")
+            route = getattr(scope.get("route"), "path", "") or ("/static" if scope["path"].startswith("/static/") else "other")
             self._measures.request(scope["method"], route, status)
             log.info("%s %s %d %.1f ms", scope["method"], route, status, (time.perf_counter() - started) * 1000)  # no query: it is private
 

@@ -15,6 +15,8 @@ from starlette.responses import StreamingResponse
 from hybrid_rag.errors import Cancelled, HybridRagError
 from hybrid_rag.web.threads import Busy, Threads
 
+EVENT = {"type": "object", "properties": {"event": {"type": "string"}, "data": {"type": "string", "description": "JSON."}}}
+EVENTS = {200: {"description": "Server-sent events.", "content": {"text/event-stream": {"schema": EVENT}}}}
 LOOK_SECONDS = 0.25  # between two looks at whether the client is there
 BEAT_SECONDS = 15.0  # of silence, after which a comment keeps the connection open
 
