@@ -242,3 +242,21 @@ def test_a_second_table_below_is_not_taken_for_slips(tmp_path: Path) -> None:
     document = load(tmp_path / "a.csv", ORDERS + below)
     assert records(document)[-1] == ["14/03/2024", "", "A-14", "$14.50", "Great boots 14"]
     assert "shifted" not in said(document)
+
+
+def test_quotes_behind_blanks_open_a_cell(tmp_path: Path) -> None:
+    document = load(tmp_path / "a.csv", 'a, b, c\n1, "x, y", 3\n4, "z", 6\n')
+    assert document.rows.header == ("a", "b", "c")
+    assert records(document) == [["1", "x, y", "3"], ["4", "z", "6"]]
+    assert records(load(tmp_path / "b.csv", 'a,b\n1, said "no" there\n')) == [["1", ' said "no" there']]
+
+
+def test_a_few_control_codes_and_an_old_end_mark_are_no_reason_to_refuse(tmp_path: Path) -> None:
+    assert records(load(tmp_path / "a.csv", "a,b\n1,2\x1a")) == [["1", "2"]]
+    assert len(records(load(tmp_path / "b.csv", "a,b\n1,x\x0by\n"))) == 1
+
+
+def test_the_line_that_names_the_separator_stands_above_the_header(tmp_path: Path) -> None:
+    document = load(tmp_path / "a.csv", "sep=;\na;b\n1;2\n3;4\n")
+    assert (document.rows.header, records(document)) == (("a", "b"), [["1", "2"], ["3", "4"]])
+    assert "1 line stands above" in said(document)

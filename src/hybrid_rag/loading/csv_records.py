@@ -23,6 +23,7 @@ BLOCK = 64 * 1024  # characters of lines that are parsed together
 BLOCK_LINES = 1000  # of lines that were put back
 MOST_LINES = 20_000  # lines of one record; a quote that stays open longer is a stray one
 LONGEST_REPAIR = 30  # lines joined when a broken record is read again
+END_MARK = "\x1a"  # of files from CP/M and DOS
 MOST_TRIES = 200  # ways to read a broken record
 _ESCAPED = re.compile(r'\\([\\"])')
 _MARKS = {"\\": "\ue0f0", '"': "\ue0f1"}  # stand for escaped characters while csv reads
@@ -115,6 +116,8 @@ class _Lines:
     def _prepared(self, lines: list[str]) -> list[str]:
         if any("\0" in line for line in lines):
             lines = [line.replace("\0", "") for line in lines]
+        if lines and lines[-1].endswith(END_MARK):
+            lines[-1] = lines[-1].rstrip(END_MARK)
         if self._escape and any("\\" in line for line in lines):
             lines = [_ESCAPED.sub(lambda m: _MARKS[m[1]], line) for line in lines]
         return lines
@@ -132,7 +135,7 @@ class _Lines:
 def _format(dialect: Dialect) -> dict[str, object]:
     if dialect.one_column:  # a line is a cell; quotes around it are still taken off
         return {"delimiter": "\x1f", "quotechar": dialect.quote}
-    return {"delimiter": dialect.delimiter, "quotechar": dialect.quote}
+    return {"delimiter": dialect.delimiter, "quotechar": dialect.quote, "skipinitialspace": dialect.blanks}
 
 
 def _broken(taken: list[str], dialect: Dialect) -> bool:

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 DELIMITERS = ",;\t|"
 CLEAR = 0.9  # share of records of one width from which counting decides alone
@@ -17,12 +17,14 @@ _QUOTED = {q: re.compile(rf"(?:^|[{DELIMITERS}]){q}[^{q}\n]*{q}(?=[{DELIMITERS}\
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a file is written. ``escape``: a backslash when quotes inside cells are written so, "" when they are doubled."""
+    """How a file is written. ``escape``: a backslash when quotes inside cells are written so, "" when they are doubled.
+    ``blanks``: quoted cells stand behind blanks, which are no part of cells then."""
 
     delimiter: str = ","
     quote: str = '"'
     escape: str = ""
     one_column: bool = False
+    blanks: bool = False
 
     def describe(self) -> str:
         if self.one_column:
@@ -34,6 +36,13 @@ class Dialect:
 def find_dialect(sample: str, *, complete: bool, tabs: bool = False) -> Dialect:
     """The dialect of the beginning of a file; ``complete`` when it is all of it, ``tabs`` when the name says so."""
     sample = _whole_lines(sample, complete)
+    found = _find(sample, tabs)
+    d, q = re.escape(found.delimiter), re.escape(found.quote)
+    behind = not found.one_column and found.delimiter != " " and re.search(rf"{d} +{q}[^{q}\n]*{q} *(?:{d}|$)", sample, re.MULTILINE)
+    return replace(found, blanks=True) if behind else found
+
+
+def _find(sample: str, tabs: bool) -> Dialect:
     present = [d for d in DELIMITERS if d in sample]
     quote, escape = _quote(sample), _escape(sample)
     if tabs and "\t" in present:

@@ -12,6 +12,7 @@ from pathlib import Path
 SAMPLE = 256 * 1024  # bytes of a large file that are judged at first
 TELLING = 32 * 1024  # bytes, of lines that are not plain ASCII, that a detector looks at
 _REPLACEMENT = "\ufffd".encode()  # a replacement character that the author wrote
+FEW_CONTROLS = 3  # stand in a text too, as the end mark of old systems does
 FEW_ERRORS = 0.02  # invalid bytes for each valid character beyond ASCII: below, it is UTF-8 with errors in it
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -51,9 +52,9 @@ class Decoded:
 
     @property
     def binary(self) -> bool:
-        """Whether this is no text at all: more than one character in twenty is a control code."""
+        """Whether this is no text at all: more than one character in twenty, and more than a few, are control codes."""
         sample = self.text[:SAMPLE]
-        return len(_CONTROLS.findall(sample)) > len(sample) / 20
+        return len(_CONTROLS.findall(sample)) > max(FEW_CONTROLS, len(sample) / 20)
 
 
 def decode(data: bytes) -> Decoded:

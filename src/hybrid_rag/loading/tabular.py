@@ -54,7 +54,8 @@ def read(path: Path, limits: Limits) -> Body:
     header, notices = make_header(cells[:width], named=named)
     preamble = [" ".join(cell for cell in row if cell.strip()) for row in first[: max(above, 0)]]
     if preamble:
-        notices = (Notice(f"{len(preamble)} lines stand above the header; they are kept in the table's card."), *notices)
+        said = "1 line stands above the header; it is" if len(preamble) == 1 else f"{len(preamble)} lines stand above the header; they are"
+        notices = (Notice(f"{said} kept in the table's card."), *notices)
 
     def stream() -> Iterator[list[str]]:
         below = _below(path, encoding, dialect, len(cells), max(above + 1, 0))
