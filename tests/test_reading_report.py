@@ -87,6 +87,19 @@ def test_each_limit_has_a_key_and_names_it_as_the_remedy(folder: Path, tmp_path:
     )
 
 
+def test_a_raised_limit_reads_again_what_it_had_cut_short(folder: Path) -> None:
+    pdf(folder / "long.pdf", [f"the text of page {i}" for i in range(1, 6)])
+    docx(folder / "large.docx", p(r("a" * 3_000_000)))
+    first = index(folder, document_processing__max_pages=3, document_processing__max_unpacked_mb=2)
+    assert {source: file.status for source, file in first.items()} == {"good.txt": "read", "long.pdf": "partly", "large.docx": "not read"}
+    again = index(folder)
+    assert {source: (file.status, file.change) for source, file in again.items()} == {
+        "good.txt": ("read", "unchanged"),
+        "long.pdf": ("read", "changed"),
+        "large.docx": ("read", "changed"),
+    }
+
+
 def test_one_bad_file_harms_no_other_and_its_error_is_never_indexed(folder: Path) -> None:
     whole = docx(folder / "whole.docx", p(r("the contract"))).read_bytes()
     (folder / "~$whole.docx").write_bytes(b"\x05Ann" + bytes(100))
