@@ -1,6 +1,6 @@
 """The public question sets as collections: a folder of documents, questions, and which units answer each.
 
-The data stays where it is (HYBRID_RAG_EVAL_DATA, else ../shared/eval beside the project); a set that is missing is said to be.
+The data stays where it is (HYBRID_RAG_EVAL_DATA, else ../shared/eval beside the checkout); a set that is missing is said to be.
 A unit is what a set judges: a file, or for `squad` a chunk that covers the answer's place in the file.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from hybrid_rag.records import Chunk
 PROJECT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("HYBRID_RAG_EVAL_DATA", PROJECT.parent / "shared" / "eval"))
 NAMES = ("anthropic_docs sections", "anthropic_docs pages", "cranfield", "squad", "single_topic_rag")
+SQUAD_QUESTIONS = 150  # drawn with a fixed seed; all articles are searched
 
 
 @dataclass(frozen=True)
@@ -30,15 +32,19 @@ class EvalSet:
     relevant: Callable[[str, list[Chunk]], frozenset[str]]
 
 
-def load(name: str, cache: Path) -> EvalSet | None:
-    """The set, its documents written below ``cache`` where it has none as files; None when its data is not there."""
-    base = DATA / name.split()[0]
+def load(name: str, cache: Path, *, data: Path = DATA, full: bool = False) -> EvalSet | None:
+    """The set, its documents written below ``cache`` where it has none as files; None when its data is not there.
+
+    ``full``: all questions of squad, else SQUAD_QUESTIONS of them.
+    """
+    base = data / name.split()[0]
     if not (base / "queries.jsonl").is_file():
-        print(f"{name}: the data is missing ({base}); it is left out.")
+        print(f"\n{name}: not run, its data is not there ({base}).")
         return None
     questions = {row["id"]: row["text"] for row in _jsonl(base / "queries.jsonl")}
     if name == "squad":
-        return _squad(base, questions)
+        chosen = sorted(questions) if full else random.Random(0).sample(sorted(questions), SQUAD_QUESTIONS)
+        return _squad(base, {q: questions[q] for q in chosen})
     qrels = "qrels_pages.tsv" if name.endswith("pages") else "qrels.tsv"
     wanted: dict[str, set[str]] = {}
     for question, unit in _judgements(base / qrels):

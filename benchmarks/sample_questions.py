@@ -6,18 +6,32 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from eval_sets import EvalSet
 
 from hybrid_rag.index import Index
 from hybrid_rag.parts import Parts
-from hybrid_rag.records import Hit
+from hybrid_rag.records import Chunk
 from hybrid_rag.retrieval import RetrievalOptions, Retriever
 
 QUESTIONS = Path(__file__).parents[1] / "tests" / "eval" / "questions.yaml"
 
 
-def is_right(question: dict[str, Any], hit: Hit) -> bool:
-    """The hit is of the question's file, and of its page, heading or row where one is named."""
-    chunk = hit.chunk
+def as_set(folder: Path) -> EvalSet:
+    """The questions for a text or an identifier as a set; a unit is a section, a page or a group of rows."""
+    questions = {q["id"]: q for q in yaml.safe_load(QUESTIONS.read_text(encoding="utf-8")) if q["type"] in ("text", "identifier")}
+
+    def relevant(question: str, chunks: list[Chunk]) -> frozenset[str]:
+        return frozenset(place(c) for c in chunks if is_right(questions[question], c))
+
+    return EvalSet("sample", folder, {i: q["question"] for i, q in questions.items()}, place, relevant)
+
+
+def place(chunk: Chunk) -> str:
+    return f"{chunk.source} {chunk.page or ''} {chunk.rows or ''} {' > '.join(chunk.heading)}"
+
+
+def is_right(question: dict[str, Any], chunk: Chunk) -> bool:
+    """The chunk is of the question's file, and of its page, heading or row where one is named."""
     if chunk.source != question["source"]:
         return False
     if (row := question.get("rows")) is not None:
@@ -31,11 +45,12 @@ def is_right(question: dict[str, Any], hit: Hit) -> bool:
 def measure(index: Index, parts: Parts) -> dict[str, dict[str, float]]:
     questions = yaml.safe_load(QUESTIONS.read_text(encoding="utf-8"))
     out = {}
-    print(f"\nsample: {len(questions)} questions, tables and text mixed")
+    print(f"\n## Sample: {len(questions)} questions, tables and text mixed\n")
+    print("| fusion | text hit@1 | text hit@3 | identifier hit@1 | both kinds in five | missed |\n|---|---|---|---|---|---|")
     for name, options in (("weighted", {}), ("rrf", {"fusion": "rrf", "dense_weight": 0.3}), ("classic", {"fusion": "classic"})):
         retriever = Retriever(index, lambda: parts.embedder("bundled"), lambda: None, RetrievalOptions(cache_entries=0, **options))
         found = {q["id"]: retriever.search(q["question"], k=5).hits for q in questions if q.get("source")}
-        ranks = {q["id"]: next((h.rank for h in found[q["id"]] if is_right(q, h)), 0) for q in questions if q["id"] in found}
+        ranks = {q["id"]: next((h.rank for h in found[q["id"]] if is_right(q, h.chunk)), 0) for q in questions if q["id"] in found}
         text = [q["id"] for q in questions if q["type"] == "text"]
         identifiers = [q["id"] for q in questions if q["type"] == "identifier"]
         both = sum(len({h.chunk.kind for h in hits}) == 2 for hits in found.values())
@@ -45,9 +60,8 @@ def measure(index: Index, parts: Parts) -> dict[str, dict[str, float]]:
             "identifier hit@1": share(ranks[i] == 1 for i in identifiers),
             "both kinds in five": both / len(found),
         }
-        print(f"  {name:10}" + "".join(f"  {key} {value:.2f}" for key, value in out[name].items()))
         missed = [i for i in text if not 1 <= ranks[i] <= 3] + [i for i in identifiers if ranks[i] != 1]
-        print(f"             missed: {', '.join(missed) or 'none'}")
+        print(f"| {name} | " + " | ".join(f"{value:.2f}" for value in out[name].values()) + f" | {', '.join(missed) or 'none'} |")
     return out
 
 

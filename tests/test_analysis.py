@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid_rag.analysis import IDENTIFIER_BOOST, STEMMERS, Analyzer, LexicalQuery, detect_language, holds, is_identifier, normalise
+from hybrid_rag.analysis import (
+    IDENTIFIER_BOOST,
+    STEMMERS,
+    Analyzer,
+    LexicalQuery,
+    collection_language,
+    detect_language,
+    holds,
+    is_identifier,
+    normalise,
+)
 
 english = Analyzer("en")
 
@@ -137,6 +147,26 @@ def test_every_language_stems_and_names_itself() -> None:
 def test_language_of_a_collection(text: str, language: str) -> None:
     assert detect_language(text) == language
     assert detect_language([text, text]) == language
+
+
+ENGLISH, GERMAN = "The goods are returned when they are not used.", "Die Ware ist zurückzugeben, wenn sie nicht benutzt wurde."
+
+
+@pytest.mark.parametrize(
+    ("texts", "known", "language"),
+    [
+        ([], "", ""),
+        ([], "de", "de"),
+        ([GERMAN], "", "de"),
+        ([ENGLISH, GERMAN, GERMAN, GERMAN], "", "de"),
+        ([GERMAN] * 4, "en", "de"),
+        ([ENGLISH] * 4, "de", "en"),
+        ([ENGLISH, GERMAN] * 4, "en", "en"),
+        ([ENGLISH, GERMAN] * 4, "de", "de"),
+    ],
+)
+def test_a_settled_language_changes_only_when_it_is_clear(texts: list[str], known: str, language: str) -> None:
+    assert collection_language(texts, known) == language
 
 
 @given(st.text(max_size=80))

@@ -64,6 +64,22 @@ def test_related_gives_as_many_as_there_are(retriever: Retriever) -> None:
         assert set(found) == set(FILES) - {"garden/01.md"}
 
 
+@pytest.mark.parametrize("with_vectors", [True, False])
+def test_one_document_of_many_parts_does_not_hide_the_others(tmp_path: Path, with_vectors: bool) -> None:
+    long = "\n\n".join(f"## Part {i}\n\nbattery charge cell voltage" for i in range(120))
+    files = {"a.md": "battery charge cell voltage", "long.md": long, "b.md": "battery and a garden", "c.md": "a battery on a train"}
+    for name, text in files.items():
+        (tmp_path / "data").mkdir(exist_ok=True)
+        (tmp_path / "data" / name).write_text(text, encoding="utf-8")
+    index = Index(IndexOptions(tmp_path / "index"), create=True)
+    model = HashEmbedder() if with_vectors else None
+    ingest(index, IngestOptions(tmp_path / "data", workers=1), embedder=lambda: model)
+    searcher = Retriever(index, lambda: model, lambda: None, RetrievalOptions())
+    for source in ("a.md", "long.md"):
+        assert {r.document.source for r in related(searcher, source, 3)} == set(files) - {source}
+    index.close()
+
+
 def test_recent_documents_are_the_latest_that_pass(retriever: Retriever) -> None:
     catalog = retriever.index.catalog
     markdown = Filters.parse(glob="*.md")

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import random
+from itertools import islice
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid_rag.fusion import combine, evidence, fuse, fuse_classic, places
+from hybrid_rag.fusion import combine, evidence, fuse, fuse_classic, mix, places
+
+
+def first(k: int, strengths: dict[str, float], weights: dict[str, float], lengths: dict[str, int]) -> list[str]:
+    return list(islice(places(strengths, weights, lengths), k))
 
 
 def test_reciprocal_ranks() -> None:
@@ -52,16 +57,16 @@ def test_classic_equals_langchains_ensemble(seed: int) -> None:
     ],
 )
 def test_places(strengths: dict[str, float], expected: dict[str, int]) -> None:
-    got = places(strengths, {"table": 0.4, "text": 0.6}, {"table": 9, "text": 9}, 5)
+    got = first(5, strengths, {"table": 0.4, "text": 0.6}, {"table": 9, "text": 9})
     assert {kind: got.count(kind) for kind in expected} == expected
 
 
 def test_a_weak_kind_fills_up_when_the_strong_one_has_no_more() -> None:
-    assert places({"table": 1.0, "text": 0.1}, {"table": 0.4, "text": 0.6}, {"table": 1, "text": 9}, 4) == ["table", "text", "text", "text"]
+    assert first(4, {"table": 1.0, "text": 0.1}, {"table": 0.4, "text": 0.6}, {"table": 1, "text": 9}) == ["table", "text", "text", "text"]
 
 
 def test_a_kind_of_weight_zero_gets_no_place() -> None:
-    assert places({"table": 1.0, "text": 0.5}, {"table": 0.0, "text": 1.0}, {"table": 9, "text": 9}, 2) == ["text", "text"]
+    assert first(2, {"table": 1.0, "text": 0.5}, {"table": 0.0, "text": 1.0}, {"table": 9, "text": 9}) == ["text", "text"]
 
 
 def test_scores_are_stretched_from_the_floor_to_the_best() -> None:
@@ -102,11 +107,35 @@ def test_evidence_is_a_share_above_the_floor() -> None:
 @given(st.floats(0, 1), st.floats(0, 1), st.integers(0, 12), st.integers(0, 12), st.integers(0, 20))
 def test_every_place_is_given_while_there_are_hits(table: float, text: float, tables: int, texts: int, k: int) -> None:
     lengths = {"table": tables, "text": texts}
-    got = places({"table": table, "text": text}, {"table": 0.4, "text": 0.6}, lengths, k)
+    got = first(k, {"table": table, "text": text}, {"table": 0.4, "text": 0.6}, lengths)
     assert len(got) == min(k, tables + texts)
     assert all(got.count(kind) <= lengths[kind] for kind in lengths)
 
 
 def test_the_stronger_kind_comes_first_whatever_the_weights() -> None:
-    assert places({"table": 1.0, "text": 0.9}, {"table": 0.1, "text": 0.9}, {"table": 9, "text": 9}, 1) == ["table"]
-    assert places({"table": 1.0, "text": 1.0}, {"table": 0.4, "text": 0.6}, {"table": 9, "text": 9}, 1) == ["text"]
+    assert first(1, {"table": 1.0, "text": 0.9}, {"table": 0.1, "text": 0.9}, {"table": 9, "text": 9}) == ["table"]
+    assert first(1, {"table": 1.0, "text": 1.0}, {"table": 0.4, "text": 0.6}, {"table": 9, "text": 9}) == ["text"]
+
+
+def order(scores: list[float], logits: list[float], share: float = 0.4) -> list[int]:
+    return [i for i, _ in mix(scores, logits, share)]
+
+
+def test_a_cross_encoder_that_is_sure_moves_a_hit_and_one_to_which_all_are_alike_moves_none() -> None:
+    assert order([0.92, 0.87, 0.78], [-2.7, 6.4, -3.8]) == [1, 0, 2]
+    assert order([0.94, 0.91, 0.86], [3.2, 2.5, 3.3]) == [0, 1, 2]
+    assert order([0.5, 0.4], [-11.0, 11.0], share=0.0) == [0, 1]
+    assert mix([], [], 0.4) == []
+
+
+@given(st.lists(st.floats(0, 1), max_size=12), st.floats(-20, 20), st.floats(0, 1))
+def test_equal_logits_keep_the_order_whatever_the_scores(scores: list[float], logit: float, share: float) -> None:
+    """Also where a score is lower than one behind it: the kinds' places are kept."""
+    assert order(scores, [logit] * len(scores), share) == list(range(len(scores)))
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(-50, 50)), max_size=12))
+def test_mixed_scores_lie_between_0_and_1(hits: list[tuple[float, float]]) -> None:
+    mixed = mix([s for s, _ in hits], [v for _, v in hits], 0.4)
+    assert sorted(i for i, _ in mixed) == list(range(len(hits)))
+    assert all(0 <= score <= 1 for _, score in mixed)

@@ -211,6 +211,44 @@ def test_both_engines_agree_on_what_is_found(tmp_path: Path) -> None:
         engine.close()
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_looking_ahead_finds_what_asking_the_engine_finds(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hits taken from a wider search and hits filtered by the engine are the same, ties and the cut included."""
+    rng = random.Random(seed)
+    words = [f"w{i}" for i in range(30)]
+    texts = [" ".join(rng.choices(words, k=rng.randint(3, 12))) for _ in range(80)]  # many texts occur twice and more
+    index = TantivyIndex(tmp_path, ANALYZER)
+    tables = (0.95, 0.6, 0.4, 0.05)[seed]
+    index.add(
+        LexicalEntry(n, rng.randrange(300), "table" if rng.random() < tables else "text", rng.choice(texts), rng.choice(words))
+        for n in range(1, 1500)
+    )
+    index.commit()
+    taken = 0
+    for _ in range(40):
+        query = ANALYZER.query(" ".join(rng.choices(words, k=rng.randint(1, 4))))
+        where = {
+            "kind": rng.choice(["table", "text", None]),
+            "documents": rng.choice([None, set(rng.sample(range(300), rng.choice([70, 200, 290])))]),
+        }
+        k = rng.choice([1, 10, 100])
+        ahead = index._look_ahead(index._index.searcher(), query, k, **where)
+        with monkeypatch.context() as patch:
+            patch.setattr(TantivyIndex, "_look_ahead", lambda *_: None)
+            expected = index.search(query, k=k, **where)
+        assert index.search(query, k=k, **where) == expected
+        taken += ahead is not None
+    assert taken > 5
+    index.close()
+
+
+def test_equal_texts_tie_whatever_the_order_of_their_words_in_the_query(store: Store) -> None:
+    store.put(*["alpha beta gamma delta epsilon zeta"] * 60, "alpha", "beta", "zeta gamma")
+    hits = store.index.search(ANALYZER.query("zeta alpha epsilon beta gamma delta"), k=50)
+    assert len({score for _, score in hits}) == 1
+    assert [n for n, _ in hits] == list(range(1, 51))
+
+
 def test_tantivy_keeps_what_was_committed_and_readers_see_it_after_a_reload(tmp_path: Path) -> None:
     writer, reader = TantivyIndex(tmp_path, ANALYZER), TantivyIndex(tmp_path, ANALYZER)
     writer.add([LexicalEntry(1, 1, "text", "first", "")])

@@ -115,7 +115,11 @@ def test_accents_forms_and_scripts(index: Index, query: str) -> None:
     assert retriever(index).search(query, k=1, mode="keyword").hits[0].source == "policy.md"
 
 
-@pytest.mark.parametrize("query", ["🔥", "a" * 9000, "\ud800", "()", "NOT", '"', "SELECT * FROM x; --", "../../etc/passwd", "\0"])
+@pytest.mark.parametrize(
+    "query",
+    ["🔥", "a" * 9000, "\ud800", "a\udfffb", "()", "...!?", "NOT", "the of and", '"', '""', "SELECT * FROM x; --", "../../etc/passwd", "\0", "a\0b",
+     "\u202e\u0000\ufeff", "[" * 3000, "apple " * 1600, "e\u0301" * 500],
+)  # fmt: skip
 def test_any_query_gives_results_or_none(index: Index, query: str) -> None:
     retriever(index).search(query, k=3)
 
@@ -177,6 +181,32 @@ def test_neighbours_join_without_counting_twice(tmp_path: Path) -> None:
     assert joined.text == text[joined.start : joined.end]
     assert chunk.text in joined.text
     assert len(joined.text) > 2 * len(chunk.text)
+    index.close()
+
+
+def test_neighbours_of_several_hits_stand_once(tmp_path: Path) -> None:
+    """Hits side by side share neighbours, and each other: every part of the document is given once, beside what chunks share by themselves."""
+    text = " ".join(f"Sentence number {i} is here." for i in range(400))
+    index = make(tmp_path, {"a.txt": text, "b.txt": "Sentence of another document.", "t.csv": "id,word\n1,Sentence\n"})
+    search = retriever(index)
+    pieces = [s.chunk for s in index.catalog.document_chunks("a.txt")]
+    rng = random.Random(4)
+    for _ in range(40):
+        hits = rng.sample(pieces, rng.randint(2, 6))
+        n = rng.randint(1, 3)
+        joined = search.windows(hits, n)
+        for hit, window in zip(hits, joined, strict=True):
+            assert hit.text in window.text
+            assert window.text == text[window.start : window.end]
+        own = sum(len(hit.text) for hit in hits)
+        spans = [range(w.start, w.end) for w in joined]
+        shared = sum(map(len, spans)) - len(set().union(*spans))
+        of_hits = sum(h.end - h.start for h in hits) - len(set().union(*(range(h.start, h.end) for h in hits)))
+        assert shared == of_hits
+        assert set().union(*spans) == set().union(*(range(w.start, w.end) for w in (search.neighbours(h, n) for h in hits)))
+        assert sum(len(w.text) for w in joined) >= own
+    others = [s.chunk for name in ("b.txt", "t.csv") for s in index.catalog.document_chunks(name)]
+    assert search.windows(others, 2) == others
     index.close()
 
 
@@ -359,7 +389,7 @@ class Reversing:
         import numpy as np
 
         self.pairs += len(texts)
-        return np.array([5.0 if self.word in text else -5.0 for text in texts], np.float32)
+        return np.array([9.0 if self.word in text else -9.0 for text in texts], np.float32)
 
 
 def test_the_cross_encoder_moves_what_it_likes_and_sees_few(index: Index) -> None:
@@ -372,7 +402,10 @@ def test_the_cross_encoder_moves_what_it_likes_and_sees_few(index: Index) -> Non
     assert judge.pairs == 6
     liked = next(h for h in result.hits if word in h.chunk.text)
     assert liked.ranks["rerank"] == 1
-    assert liked.scores["rerank"] == 5.0
+    assert liked.scores["rerank"] == 9.0
+    assert [h.ranks["mixed"] for h in result.hits] == [h.rank for h in result.hits]
+    mixed = [h.scores["mixed"] for h in result.hits]
+    assert mixed == sorted(mixed, reverse=True)
     assert liked.rank < next(h.rank for h in plain.hits if word in h.chunk.text)
     assert not search.search("zirconium rings", k=5).reranked
     assert not retriever(index).search("zirconium rings", k=5, rerank=True).reranked  # there is no cross-encoder
@@ -470,3 +503,54 @@ def _document(text: str, number: int):
     from langchain_core.documents import Document
 
     return Document(text, metadata={"number": number})
+
+
+GERMAN = {
+    "rueckgabe.md": "# Rückgabe\n\nDie Ware ist innerhalb von dreißig Tagen zurückzugeben, wenn sie nicht benutzt wurde.",
+    "lieferung.md": "# Lieferung\n\nDie Lieferungen werden von uns bezahlt, wenn der Bestellwert über hundert Euro ist.",
+}
+
+
+def test_the_stemmer_is_of_the_collections_language(tmp_path: Path) -> None:
+    index = make(tmp_path, GERMAN)
+    assert index.analyzer.language == "de"
+    assert retriever(index).search("Wer bezahlt eine Lieferung?", k=1, mode="keyword").hits[0].terms == ("bezahlt", "liefer")
+    index.close()
+
+
+def test_the_first_files_do_not_settle_the_language_for_all_that_follow(tmp_path: Path) -> None:
+    index = make(tmp_path, {"readme.md": "This is the folder of the documents that we have for you."})
+    assert index.analyzer.language == "en"
+    for i in range(6):
+        for name, text in GERMAN.items():
+            (tmp_path / "data" / f"{i}{name}").write_text(text, encoding="utf-8")
+    ingest(index, IngestOptions(tmp_path / "data", workers=1), embedder=lambda: embedder)
+    assert index.analyzer.language == "de"
+    assert retriever(index).search("Lieferung", k=1, mode="keyword").hits[0].terms == ("liefer",)
+    (tmp_path / "data" / "note.md").write_text("One more note in English, which is not enough to change it.", encoding="utf-8")
+    ingest(index, IngestOptions(tmp_path / "data", workers=1), embedder=lambda: embedder)
+    assert index.analyzer.language == "de"
+    index.close()
+
+
+def test_the_language_can_be_given(tmp_path: Path) -> None:
+    index = make(tmp_path, GERMAN, language="none")
+    assert index.analyzer.fingerprint.endswith("none")
+    assert not retriever(index).search("Tag", k=1, mode="keyword").hits  # the text says Tagen
+    index.close()
+
+
+def test_what_people_copy_from_documents_is_found(tmp_path: Path) -> None:
+    """Identifiers, versions, addresses, paths, prices and phrases, each in one of many similar files; end to end in the keyword leg."""
+    wanted = {
+        "WC-2024-00318": "WC-2024-00319", "max.muster@example.org": "max.master@example.org", "1.2.3": "1.2.30", "src/app/main.py": "src/app/mean.py",
+        "0010": "10", "A002": "A003", "1,258.99": "1,258.98", "東京都": "京東都", "naïve Café": "native cave", "C++": "C", "O'Brien": "Brian",
+    }  # fmt: skip
+    texts = list(wanted) + list(wanted.values())
+    index = make(tmp_path, {f"{i:02}.txt": f"Item number one is {text} in this list." for i, text in enumerate(texts)})
+    search = retriever(index)
+    for i, text in enumerate(wanted):
+        for form in (text, unicodedata.normalize("NFD", text), f"Where is {text}?", f'"{text}"'):
+            hits = search.search(form, k=3, mode="keyword").hits
+            assert hits[0].source == f"{i:02}.txt", form
+    index.close()

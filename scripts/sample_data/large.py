@@ -28,16 +28,17 @@ TOPICS = ("returns", "shipping", "warranty", "charging", "pairing", "stock count
 HEADER = ("id", "date", "product", "brand", "city", "amount", "note")
 
 
-def write(folder: Path) -> None:
+def write(folder: Path, *, times: float = 1) -> None:
+    """``times``: how many times as many records and sections."""
     rng = random.Random(SEED)
-    share, rest = divmod(RECORDS, len(TABLES))
+    share, rest = divmod(int(RECORDS * times), len(TABLES))
     for place, name in enumerate(TABLES):
         with open(folder / f"{name}.csv", "w", encoding="utf-8", newline="") as file:
             out = csv.writer(file, lineterminator="\n")
             out.writerow(HEADER)
             out.writerows(_record(rng, f"{name[:2].upper()}{place}-{i:06d}", name) for i in range(share + (place < rest)))
     for name, count in SECTIONS.items():
-        (folder / name).write_text(_sections(rng, name, count), encoding="utf-8", newline="\n")
+        (folder / name).write_text(_sections(rng, name, int(count * times)), encoding="utf-8", newline="\n")
 
 
 def _record(rng: random.Random, identifier: str, table: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import re
 import threading
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -200,3 +200,11 @@ def detect_language(texts: str | Iterable[str]) -> str:
         return "en"
     language, best = max(counts.items(), key=lambda item: (item[1], item[0] == "en"))
     return language if best > 1.1 * counts["en"] and best > 0.1 * total else "en"
+
+
+def collection_language(texts: Sequence[str], known: str) -> str:
+    """The language of a collection by a sample of its texts; the known one ("": none yet) stays unless both halves speak for another."""
+    if not texts:
+        return known
+    halves = {detect_language(texts[i::2] or texts) for i in (0, 1)}
+    return detect_language(texts) if not known or len(halves) == 1 else known

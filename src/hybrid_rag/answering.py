@@ -143,7 +143,7 @@ class Answerer:
     ) -> Answer:
         """The model's answer; a quote when nothing of it stands in its sources, or when the model fails and may be done without."""
         o = self._options
-        chunks = {n: self._retriever.neighbours(hit.chunk, o.neighbours) for n, hit in enumerate(hits, start=1)}
+        chunks = dict(enumerate(self._retriever.windows([hit.chunk for hit in hits], o.neighbours), start=1))
         try:
             written = write(question, hits, chunks, chat, sentences=o.max_sentences, on_token=on_token, cancel=cancel)
         except OllamaError as error:
@@ -167,7 +167,12 @@ class Answerer:
         sql = ("SELECT CASE d.kind WHEN 'table' THEN d.size ELSE max(c.\"end\") END FROM chunks c JOIN documents d ON d.number = c.document "
                "WHERE d.ready = 1 AND d.source = ?")  # fmt: skip
         whole = sum(int(catalog.value(sql, (source,)) or 0) for source in sources)
-        return {"prompt": 0, "answer": 0, "context": rough_tokens(hit.chunk.text for hit in hits), "whole_files": whole // CHARACTERS_A_TOKEN}
+        return {
+            "prompt": 0,
+            "answer": 0,
+            "context": rough_tokens(hit.chunk.text for hit in hits),
+            "whole_files": whole // CHARACTERS_A_TOKEN,
+        }
 
 
 def _whole(hit: Hit) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -60,32 +60,44 @@ def known(catalog: Catalog, source: str) -> DocumentInfo:
 
 
 def related(retriever: Retriever, source: str, k: int) -> list[Related]:
-    """The documents nearest to one: by the mean of its vectors, by its words when it has none."""
-    import numpy as np
-
+    """The documents nearest to one: by the mean of its vectors, by its words when it has none. k of them when there are so many."""
     index = retriever.index
     index.refresh()
     info = known(index.catalog, source)
-    own = index.catalog.document_number(info.source)
-    best: dict[int, float] = {}
-    stage = "cosine"
+    own = index.catalog.document_number(info.source) or 0
+    stage, search = _near(retriever, info, own)
+    table, best, depth = index.catalog.document_table(), {}, RELATED_CHUNKS
+    while True:
+        hits = search(depth)
+        for document, (_, score) in zip(index.catalog.documents_of([n for n, _ in hits]), hits, strict=True):
+            if document != own and document in table:
+                best[document] = max(best.get(document, score), score)
+        if len(best) >= k or len(hits) < depth:
+            break
+        depth *= 4  # the first ones are of few documents, or of this one
+    found = [Related(table[d], s, stage) for d, s in best.items()]
+    return sorted(found, key=lambda r: (-r.score, r.document.source))[:k]
+
+
+def _near(retriever: Retriever, info: DocumentInfo, own: int) -> tuple[str, Callable[[int], list[tuple[int, float]]]]:
+    """(stage, the n chunks nearest to a document)."""
+    import numpy as np
+
+    index = retriever.index
     fingerprint = index.fingerprint
     if fingerprint and info.chunks_with_vectors:
-        numbers = index.catalog.chunk_numbers(documents=[own or 0])
-        _, vectors = index.catalog.vectors(fingerprint, numbers=numbers)
+        _, vectors = index.catalog.vectors(fingerprint, numbers=index.catalog.chunk_numbers(documents=[own]))
         mean = vectors.mean(axis=0)
         mean = (mean / max(float(np.linalg.norm(mean)), 1e-9)).astype(np.float32)
-        hits = [hit for kind in KINDS for hit in index.search_vectors(kind, mean, k=RELATED_CHUNKS + len(numbers), fingerprint=fingerprint)]
-    else:
-        stage = "bm25"
-        text = " ".join(s.chunk.text for s in index.catalog.document_chunks(info.source, 0, 3))[:WORDS_OF_A_DOCUMENT]
-        hits = index.lexical.search(index.analyzer.query(f"{info.title} {text}"), k=RELATED_CHUNKS)
-    for document, (_, score) in zip(index.catalog.documents_of([n for n, _ in hits]), hits, strict=True):
-        if document != own:
-            best[document] = max(best.get(document, score), score)
-    table = index.catalog.document_table()
-    found = [Related(table[d], s, stage) for d, s in best.items() if d in table]
-    return sorted(found, key=lambda r: (-r.score, r.document.source))[:k]
+
+        def nearest(n: int) -> list[tuple[int, float]]:
+            hits = [hit for kind in KINDS for hit in index.search_vectors(kind, mean, k=n, fingerprint=fingerprint)]
+            return sorted(hits, key=lambda hit: (-hit[1], hit[0]))[:n]
+
+        return "cosine", nearest
+    text = " ".join(s.chunk.text for s in index.catalog.document_chunks(info.source, 0, 3))[:WORDS_OF_A_DOCUMENT]
+    query = index.analyzer.query(f"{info.title} {text}")
+    return "bm25", lambda n: index.lexical.search(query, k=n)
 
 
 def recent(catalog: Catalog, k: int, filters: Filters | None) -> list[DocumentInfo]:

@@ -6,6 +6,8 @@ Readers hold no locks. Numbers of documents and chunks are never used twice.
 from __future__ import annotations
 
 import json
+import sqlite3
+from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,6 +134,12 @@ class Catalog(CatalogFile):
             yield from map(chunk_from_row, page)
             after = page[-1][0]
 
+    def text_sample(self, n: int) -> list[str]:
+        """Texts of about n chunks of text documents (fewer than 2n), spread over all of them."""
+        sql = "SELECT c.number FROM documents d JOIN chunks c ON c.document = d.number WHERE d.ready = 1 AND d.kind = 'text' ORDER BY 1"
+        numbers = [row[0] for row in self.rows(sql)]
+        return [stored.chunk.text for _, stored in sorted(self.chunks(numbers[:: max(1, len(numbers) // n)]).items())]
+
     def chunk_numbers(
         self, kind: Kind | None = None, *, documents: Collection[int] | None = None, with_vectors: bool = False
     ) -> np.ndarray:
@@ -179,16 +187,26 @@ class Catalog(CatalogFile):
         fixed: tuple[Any, ...] = (fingerprint,)
         if kind:
             sql, fixed = f"{sql} AND c.kind = ?", (*fixed, kind)
+        held, data = array("q"), bytearray()
         if numbers is None:
-            found = self.rows(f"{sql} ORDER BY c.number", fixed)
+            self._gather(f"{sql} ORDER BY c.number", fixed, held, data)
+            self.connection().execute("PRAGMA shrink_memory")  # the pages just read would stay beside the vectors
         else:
-            found = []
             for part in _parts([int(n) for n in numbers]):
-                found += self.rows(f"{sql} AND c.number IN ({','.join('?' * len(part))})", (*fixed, *part))
-        held = np.fromiter((r[0] for r in found), dtype=np.int64, count=len(found))
-        if not found:
-            return held, np.zeros((0, self.dimensions(fingerprint)), np.float32)
-        return held, np.frombuffer(b"".join(r[1] for r in found), np.float32).reshape(len(found), -1)
+                self._gather(f"{sql} AND c.number IN ({','.join('?' * len(part))})", (*fixed, *part), held, data)
+        found = np.array(held, np.int64)
+        return found, np.frombuffer(data, np.float32).reshape(len(found), -1 if len(found) else self.dimensions(fingerprint))
+
+    def _gather(self, sql: str, parameters: Sequence[Any], numbers: array[int], data: bytearray) -> None:
+        """Add (number, vector bytes) rows to both, without holding all rows at a time."""
+        try:
+            for number, vector in self.connection().execute(sql, parameters):
+                numbers.append(number)
+                data += vector
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError as error:
+            raise self.damaged(error) from error
 
     def dimensions(self, fingerprint: str) -> int:
         """Of an embedder whose vectors are in the cache; 0 when there are none."""

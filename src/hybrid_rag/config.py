@@ -146,7 +146,7 @@ class Retrieval(Section):
         "weighted",
         description="How the legs are fused: `weighted` by scores, `rrf` by ranks, `classic` by ranks as in nested LangChain EnsembleRetrievers.",
     )
-    rrf_k: int = Field(10, ge=1, le=1000, description="Rank constant of `rrf` and of the cross-encoder's order (`classic` always takes 60).")
+    rrf_k: int = Field(10, ge=1, le=1000, description="Rank constant of `rrf` (`classic` always takes 60).")
     dense_weight: Weight = Field(0.4, description="Weight of the vector leg inside a kind (`classic` always takes .5).")
     candidates: int = Field(100, ge=1, le=2000, description="Hits that each leg gives to the fusion.")
     lexical_engine: Literal["tantivy", "rank_bm25"] = Field("tantivy", description="Engine of the keyword leg.")

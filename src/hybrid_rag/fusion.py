@@ -1,18 +1,19 @@
 """Rankings into one ranking, and places of one list for two kinds. Pure functions over (item, score) lists, best first.
 
 ``combine`` is a convex combination of scores, each leg stretched to 0..1 (Bruch, Gai and Ingber, "An analysis of fusion
-functions for hybrid retrieval", 2023); ``fuse`` is reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009).
+functions for hybrid retrieval", 2023); ``mix`` adds a cross-encoder's view in the same way; ``fuse`` is reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009).
 Why scores: docs/retrieval.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 Item = TypeVar("Item", bound=Hashable)
 
 CLASSIC_K = 60
+LOGIT_BOUND = 11.0  # of cross-encoders trained on MS MARCO: what is certain lies about there
 WEAK = 0.5  # a kind whose best evidence is below this share of the other's gets no place while the other has hits
 
 
@@ -29,6 +30,22 @@ def combine(legs: Sequence[Sequence[tuple[Item, float]]], weights: Sequence[floa
         for item, score in leg:
             scores[item] = scores.get(item, 0.0) + weight * (max(0.0, score - floor) / span if span > 0 else 1.0)
     return sorted(scores.items(), key=lambda item: (-item[1], item[0]))  # type: ignore[type-var]
+
+
+def mix(scores: Sequence[float], logits: Sequence[float], share: float) -> list[tuple[int, float]]:
+    """(place in ``scores`` from 0, mixed score) of the first hits by falling mixed score, when a cross-encoder has read them.
+
+    ``scores``: fused, in the hits' order, which they need not follow: a hit counts as much as the best behind it. ``logits``
+    within LOGIT_BOUND become 0..1. A cross-encoder that is sure moves a hit far, one to which all are alike moves none.
+    """
+    risen: list[float] = []
+    for score in reversed(scores):
+        risen.append(max(score, risen[-1] if risen else 0.0))
+    top = risen[-1] if risen else 0.0
+    bases = [score / top if top > 0 else 1.0 for score in reversed(risen)]
+    shares = [min(1.0, max(0.0, (logit + LOGIT_BOUND) / (2 * LOGIT_BOUND))) for logit in logits]
+    mixed = [(place, (1 - share) * base + share * value) for place, (base, value) in enumerate(zip(bases, shares, strict=True))]
+    return sorted(mixed, key=lambda item: (-item[1], item[0]))
 
 
 def reciprocal_ranks(rankings: Sequence[Sequence[Item]], weights: Sequence[float], *, k: int) -> dict[Item, float]:
@@ -59,8 +76,8 @@ def evidence(best: Mapping[str, float], overall: float, floor: float = 0.0) -> d
     return {kind: max(0.0, min(1.0, (score - floor) / span)) if span > 0 else 0.0 for kind, score in best.items()}
 
 
-def places(strengths: Mapping[str, float], weights: Mapping[str, float], lengths: Mapping[str, int], k: int) -> list[str]:
-    """Which kind gets each of k places.
+def places(strengths: Mapping[str, float], weights: Mapping[str, float], lengths: Mapping[str, int]) -> Iterator[str]:
+    """Which kind gets each place, one after another, until all hits have theirs.
 
     The first goes to the strongest evidence. The others by the highest quotient of weight times strength and places
     already held (D'Hondt's method): .4 and .6 at equal strength give two and three of five. A kind much weaker than
@@ -70,16 +87,11 @@ def places(strengths: Mapping[str, float], weights: Mapping[str, float], lengths
     top = max(live.values(), default=0.0)
     strong = {kind for kind, strength in live.items() if strength >= WEAK * top}
     held = dict.fromkeys(live, 0)
-    out: list[str] = []
-    while len(out) < k:
-        free = [kind for kind in live if held[kind] < lengths[kind]]
-        if not free:
-            break
+    while free := [kind for kind in live if held[kind] < lengths[kind]]:
         free = [kind for kind in free if kind in strong] or free
-        if not out:
-            chosen = max(free, key=lambda kind: (live[kind], weights[kind], kind))
-        else:
+        if any(held.values()):
             chosen = max(free, key=lambda kind: (weights[kind] * max(live[kind], 1e-9) / (held[kind] + 1), weights[kind], kind))
+        else:
+            chosen = max(free, key=lambda kind: (live[kind], weights[kind], kind))
         held[chosen] += 1
-        out.append(chosen)
-    return out
+        yield chosen

@@ -27,6 +27,8 @@ TIE_MARGIN = 16  # hits looked at beyond k, so that equal scores are ordered by 
 _FIRST_CELL = re.compile(r"(?:\A|\n\n)[^\n:]+: ([^\n]+)")
 REBUILD = "Run `hybrid-rag rebuild lexical`."
 MOST_TIES = 4096  # hits looked at when that is not enough; beyond it equal scores keep the engine's order
+FEW_DOCUMENTS = 64  # so many are cheap to ask the engine for
+LOOK_AHEAD = 2  # times the hits wanted are looked at without conditions first: a plain union of words skips most postings
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ class TantivyIndex:
             self._index.config_reader(reload_policy="manual", num_warmers=0)
             self._index.reload()
         self._writer: tantivy.IndexWriter | None = None
+        self._tables: tuple[int, int] | None = None  # chunks at the last count, and how many of them are of tables
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -168,17 +171,55 @@ class TantivyIndex:
     def search(
         self, query: LexicalQuery, *, k: int, kind: Kind | None = None, documents: Collection[int] | None = None
     ) -> list[tuple[int, float]]:
+        documents = None if documents is None else frozenset(documents)
         if not query or k < 1 or (documents is not None and not documents):
             return []
         searcher = self._index.searcher()
+        ahead = self._look_ahead(searcher, query, k, kind, documents)
+        if ahead is not None:
+            return ahead
         built, limit = self._build(query, kind, documents), k + TIE_MARGIN
         found = searcher.search(built, limit=limit, count=False).hits
-        while len(found) == limit < MOST_TIES and found[k - 1][0] == found[-1][0]:
+        while len(found) == limit < MOST_TIES and _rounded(found[k - 1][0]) == _rounded(found[-1][0]):
             limit *= 4
             found = searcher.search(built, limit=limit, count=False).hits
-        numbers = searcher.fast_field_values("number", [address for _, address in found])
-        ranked = sorted(((n, s) for n, (s, _) in zip(numbers, found, strict=True) if s > 0), key=lambda hit: (-hit[1], hit[0]))
-        return ranked[:k]
+        return _ranked(zip(self._values(searcher, "number", found), (score for score, _ in found), strict=True))[:k]
+
+    def _look_ahead(
+        self, searcher: Any, query: LexicalQuery, k: int, kind: Kind | None, documents: Collection[int] | None
+    ) -> list[tuple[int, float]] | None:
+        """The same hits from the first ones of a wider search, when those hold enough of them; None when they do not.
+
+        Worth trying for the kind that most chunks are of, and for many documents: a union of words without conditions is
+        several times as fast, and naming thousands of documents to the engine costs milliseconds.
+        """
+        wide = kind is not None and not self._is_usual(searcher, kind)  # this condition stays
+        many = documents is not None and len(documents) > FEW_DOCUMENTS
+        if query.phrases or (documents is not None and not many) or (kind is None and not many) or (wide and not many):
+            return None
+        limit = LOOK_AHEAD * (k + TIE_MARGIN)
+        found = searcher.search(self._build(query, kind if wide else None, None), limit=limit, count=False).hits
+        kinds = self._values(searcher, "kind", found) if kind is not None else []
+        owners = self._values(searcher, "document", found) if documents is not None else []
+        rows = [
+            (number, score)
+            for i, (number, (score, _)) in enumerate(zip(self._values(searcher, "number", found), found, strict=True))
+            if (kind is None or kinds[i] == KINDS.index(kind)) and (documents is None or owners[i] in documents)
+        ]
+        if len(found) == limit and (len(rows) < k or _rounded(rows[k - 1][1]) <= _rounded(found[-1][0])):
+            return None
+        return _ranked(rows)[:k]
+
+    def _is_usual(self, searcher: Any, kind: Kind) -> bool:
+        """Are most chunks of this kind?"""
+        if self._tables is None or self._tables[0] != searcher.num_docs:
+            of_tables = self._tantivy.Query.term_query(self._schema, "kind", KINDS.index("table"), "basic")
+            self._tables = searcher.num_docs, searcher.search(of_tables, limit=1, count=True).count
+        tables = self._tables[1]
+        return 2 * (tables if kind == "table" else searcher.num_docs - tables) > searcher.num_docs
+
+    def _values(self, searcher: Any, field: str, found: Any) -> list[int]:
+        return searcher.fast_field_values(field, [address for _, address in found])
 
     def document_frequency(self, term: str) -> int:
         searcher = self._index.searcher()
@@ -215,7 +256,7 @@ class TantivyIndex:
             parts.append((must, q.const_score_query(q.term_query(self._schema, "kind", KINDS.index(kind), "basic"), 0.0)))
         if documents is not None:
             parts.append((must, q.const_score_query(q.term_set_query(self._schema, "document", list(documents)), 0.0)))
-        return q.boolean_query(parts)
+        return q.boolean_query(parts) if len(parts) > 1 else q.boolean_query(words)
 
     def _phrase(self, phrase: tuple[str, ...]) -> Any:
         q, should = self._tantivy.Query, self._tantivy.Occur.Should
@@ -309,6 +350,16 @@ def lucene_bm25(corpus: list[list[str]]) -> Any:
             self.idf = {term: math.log(1 + (self.corpus_size - n + 0.5) / (n + 0.5)) for term, n in nd.items()}
 
     return LuceneBM25(corpus)
+
+
+def _ranked(rows: Iterable[tuple[int, float]]) -> list[tuple[int, float]]:
+    """Hits by falling score, ties by number; none that scores zero."""
+    return sorted(((number, _rounded(score)) for number, score in rows if score > 0), key=lambda hit: (-hit[1], hit[0]))
+
+
+def _rounded(score: float) -> float:
+    """To five digits: the engine adds up a hit's words in any order, in single precision, and equal texts are to tie."""
+    return float(f"{score:.5g}")
 
 
 def _holds(words: list[str], phrase: tuple[str, ...]) -> bool:

@@ -6,7 +6,7 @@ Nothing here knows of models, caches or records for people; candidates are chunk
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -60,6 +60,11 @@ class Candidate:
     scores: dict[str, float] = field(default_factory=dict)
     ranks: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def fused(self) -> float:
+        """The score by which it stands where it does, before any cross-encoder."""
+        return next(self.scores[stage] for stage in ("recency", "weighted", "rrf") if stage in self.scores)
+
 
 @dataclass(slots=True)
 class Query:
@@ -69,7 +74,7 @@ class Query:
     terms: LexicalQuery
     k: int
     mode: SearchMode
-    documents: set[int] | None  # that pass the filters; None: all
+    documents: Callable[[Kind | None], frozenset[int] | None]  # of a kind (None: of both) that pass the filters; None: all
     numbers: Callable[[Kind], np.ndarray | None]  # chunks of those documents; None: all
     youth: Callable[[list[int]], list[float]] | None = None  # of each chunk's document, 1 (today) to 0; None: age is no matter
     vector: np.ndarray | None = None
@@ -83,20 +88,18 @@ class Query:
         self.milliseconds[stage] = self.milliseconds.get(stage, 0.0) + (time.perf_counter() - started) * 1000
 
 
-def rank(index: Index, options: RetrievalOptions, query: Query) -> list[Candidate]:
-    """All candidates, best first. Notes ``strengths`` and the legs' times in the query."""
+def rank(index: Index, options: RetrievalOptions, query: Query) -> Iterator[Candidate]:
+    """All candidates, best first, placed as they are asked for. Notes ``strengths`` and the legs' times in the query."""
     kinds: tuple[Kind | None, ...] = KINDS if options.separate else (None,)
     if options.fusion == "classic":
-        return _rank_classic(index, options, query, kinds)
+        return iter(_rank_classic(index, options, query, kinds))
     pools = {kind or "": _pool(index, options, query, kind) for kind in kinds}
     if not options.separate:
-        return pools[""]
+        return iter(pools[""])
     query.strengths = strengths(pools, options.dense_weight)
-    order = places(
-        query.strengths, _kind_weights(options), {kind: len(pool) for kind, pool in pools.items()}, sum(map(len, pools.values()))
-    )
     next_of = {kind: iter(pool) for kind, pool in pools.items()}
-    return [next(next_of[kind]) for kind in order]
+    order = places(query.strengths, _kind_weights(options), {kind: len(pool) for kind, pool in pools.items()})
+    return (next(next_of[kind]) for kind in order)
 
 
 def strengths(pools: dict[str, list[Candidate]], dense_weight: float) -> dict[str, float]:
@@ -147,11 +150,14 @@ def _rank_classic(index: Index, options: RetrievalOptions, query: Query, kinds: 
 
 def _legs(index: Index, options: RetrievalOptions, query: Query, kind: Kind | None, keyword_k: int, dense_k: int) -> tuple[Scored, Scored]:
     """(keyword hits, dense hits) of one kind. Quoted words must occur in the hits of both."""
+    documents = query.documents(kind)
+    if documents is not None and not documents:
+        return [], []
     started = time.perf_counter()
-    holding: Scored | None = _holding(index, query, kind) if query.terms.phrases else None
+    holding: Scored | None = _holding(index, query, kind, documents) if query.terms.phrases else None
     lexical: Scored = []
     if query.mode != "dense" and options.wants_keywords:
-        lexical = holding if holding is not None else index.lexical.search(query.terms, k=keyword_k, kind=kind, documents=query.documents)
+        lexical = holding if holding is not None else index.lexical.search(query.terms, k=keyword_k, kind=kind, documents=documents)
     query.took("keyword", started)
     started = time.perf_counter()
     dense = _dense(index, query, kind, dense_k, holding) if query.vector is not None else []
@@ -159,9 +165,9 @@ def _legs(index: Index, options: RetrievalOptions, query: Query, kind: Kind | No
     return lexical[:keyword_k], dense
 
 
-def _holding(index: Index, query: Query, kind: Kind | None) -> Scored:
+def _holding(index: Index, query: Query, kind: Kind | None, documents: frozenset[int] | None) -> Scored:
     """Keyword hits that hold the quoted words exactly (the index alone knows stems), best first."""
-    hits = index.lexical.search(query.terms, k=PHRASE_HITS, kind=kind, documents=query.documents)
+    hits = index.lexical.search(query.terms, k=PHRASE_HITS, kind=kind, documents=documents)
     stored = index.catalog.chunks([n for n, _ in hits])
     return [
         (number, score)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from hybrid_rag.errors import EmbeddingError, InputError, OllamaError
 from hybrid_rag.filters import Filters, document_day
-from hybrid_rag.fusion import fuse
+from hybrid_rag.fusion import mix
 from hybrid_rag.index import Index
 from hybrid_rag.patience import Patience, TooLate
 from hybrid_rag.ranking import Candidate, Query, RetrievalOptions, rank
-from hybrid_rag.records import Chunk, Hit, Kind, SearchMode, SearchResult
+from hybrid_rag.records import KINDS, Chunk, DocumentInfo, Hit, Kind, SearchMode, SearchResult
 from hybrid_rag.search_cache import Recent
 
 if TYPE_CHECKING:
@@ -31,14 +32,15 @@ MOST_RESULTS = 1000
 QUERY_VECTORS = 512  # query vectors kept
 FILTERS_KEPT = 16  # sets of documents that passed a filter
 REMOTE = ("ollama:",)  # embedders that answer over the network and may keep a search waiting
+RERANK_SHARE = 0.4  # of the cross-encoder in a mixed score; docs/retrieval.md
 SPARE = 10  # candidates read from the catalog beyond those wanted, for ids that are not there any more
 
 
 @dataclass(frozen=True, slots=True)
 class _Passing:
-    """What passes some filters: documents, and their chunks once asked for. None: everything."""
+    """What passes some filters, by kind (None: both together): documents, and their chunks once asked for. None: everything."""
 
-    documents: set[int] | None
+    documents: dict[Kind | None, frozenset[int] | None]
     numbers: dict[Kind, np.ndarray]
 
 
@@ -108,21 +110,18 @@ class Retriever:
         """The result, and whether the same search would give it again: not when the embedder failed this time."""
         started = time.perf_counter()
         passing = self._passing_filters(filters, state)
-        numbers = lambda kind: self._allowed_numbers(passing, kind)  # noqa: E731
         query = Query(
             text,
             self.index.analyzer.query(text),
             k,
             mode,
-            passing.documents,
-            numbers,
+            passing.documents.__getitem__,
+            lambda kind: self._allowed_numbers(passing, kind),
             self._youths if self.options.recency_half_life_days else None,
         )
         self._prepare_vector(query, vector)
-        ranked = rank(self.index, self.options, query)
         depth = max(k, self.options.rerank_top) if rerank else k
-        stored = self.index.catalog.chunks([c.number for c in ranked[: depth + SPARE]])
-        ranked = [c for c in ranked if c.number in stored]
+        ranked, stored = self._joined(rank(self.index, self.options, query), depth)
         reranked = rerank and self._rerank(query, ranked, stored)
         hits = self._hits(query, filters, ranked[:k], stored, explain)
         if not hits:
@@ -131,6 +130,15 @@ class Retriever:
         share = self._vector_share(state)
         result = SearchResult(text, query.mode, hits, share, bool(reranked), False, query.milliseconds, tuple(query.notes))
         return result, not query.failed
+
+    def _joined(self, candidates: Iterator[Candidate], depth: int) -> tuple[list[Candidate], dict[int, StoredChunk]]:
+        """The first candidates that the catalog (still) holds, no fewer than ``depth`` when there are so many; and their chunks."""
+        kept: list[Candidate] = []
+        stored: dict[int, StoredChunk] = {}
+        while len(kept) < depth and (page := list(islice(candidates, depth + SPARE))):
+            stored |= self.index.catalog.chunks([c.number for c in page])
+            kept += [c for c in page if c.number in stored]
+        return kept, stored
 
     def _vector_share(self, state: Hashable) -> float:
         share = self._shares.get("share", state=state)
@@ -191,21 +199,21 @@ class Retriever:
 
     def _passing_filters(self, filters: Filters, state: Hashable) -> _Passing:
         if filters.empty:
-            return _Passing(None, {})
+            return _Passing(dict.fromkeys((*KINDS, None)), {})
         now = datetime.now(UTC)
         passing = self._passing.get((filters, now.date()), state=state)
         if passing is None:
-            table = self.index.catalog.document_table()
-            passing = _Passing({number for number, info in table.items() if filters.matches(info, now=now)}, {})
+            passing = _Passing(_by_kind(self.index.catalog.document_table(), lambda info: filters.matches(info, now=now)), {})
             self._passing.put((filters, now.date()), passing, state=state)
         return passing
 
     def _allowed_numbers(self, passing: _Passing, kind: Kind) -> np.ndarray | None:
         """Chunks of the passing documents, None when all pass."""
-        if passing.documents is None:
+        documents = passing.documents[kind]
+        if documents is None:
             return None
         if kind not in passing.numbers:
-            passing.numbers[kind] = self.index.catalog.chunk_numbers(kind, documents=passing.documents)
+            passing.numbers[kind] = self.index.catalog.chunk_numbers(kind, documents=documents)
         return passing.numbers[kind]
 
     # ------------------------------------------------------------ after fusion
@@ -218,21 +226,19 @@ class Retriever:
         return [0.5 ** (max(0, (today - day).days) / half_life) if day else 0.0 for day in days]
 
     def _rerank(self, query: Query, ranked: list[Candidate], stored: dict[int, StoredChunk]) -> bool:
-        """Fuse the cross-encoder's order of the first hits with their present order."""
+        """Mix the cross-encoder's view of the first hits into their scores; those behind stay where they are."""
         reranker = self._reranker()
         top = ranked[: self.options.rerank_top]
         if reranker is None or not top:
             return False
         started = time.perf_counter()
-        logits = reranker.score(query.text, [stored[c.number].chunk.embedding_text for c in top])
-        for candidate, logit in zip(top, logits, strict=True):
-            candidate.scores["rerank"] = float(logit)
-        by_logit = sorted(top, key=lambda c: (-c.scores["rerank"], c.number))
-        for place, candidate in enumerate(by_logit, start=1):
-            candidate.ranks["rerank"] = place
-        held = {c.number: c for c in top}
-        order = fuse([[c.number for c in top], [c.number for c in by_logit]], [0.5, 0.5], k=self.options.rrf_k)
-        ranked[: len(top)] = [held[number] for number, _ in order]
+        logits = reranker.score(query.text, [stored[c.number].chunk.embedding_text for c in top]).tolist()
+        for place, i in enumerate(sorted(range(len(top)), key=lambda i: (-logits[i], i)), start=1):
+            top[i].scores["rerank"], top[i].ranks["rerank"] = logits[i], place
+        fused = [c.fused * query.strengths.get(c.kind, 1.0) for c in top]
+        for place, (i, score) in enumerate(mix(fused, logits, RERANK_SHARE)):
+            top[i].scores["mixed"], top[i].ranks["mixed"] = score, place + 1
+            ranked[place] = top[i]
         query.took("rerank", started)
         return True
 
@@ -283,6 +289,21 @@ class Retriever:
         text = self.index.catalog.document_text(chunk.source)[start:end]
         return replace(chunk, text=text, start=start, end=end, ordinal=around[0].ordinal)
 
+    def windows(self, chunks: Sequence[Chunk], n: int) -> list[Chunk]:
+        """Each chunk joined with its neighbours; what another of them holds, or an earlier one was joined with, is not taken again."""
+        taken = [(c.source, c.start, c.end) for c in chunks if c.kind == "text"]
+        out = []
+        for chunk in chunks:
+            joined = self.neighbours(chunk, n)
+            if joined is not chunk:
+                others = [(s, e) for source, s, e in taken if source == chunk.source and (s, e) != (chunk.start, chunk.end)]
+                start = max([joined.start, *(min(e, chunk.start) for s, e in others if s < chunk.start)])
+                end = min([joined.end, *(max(s, chunk.end) for s, e in others if e > chunk.end)])
+                joined = replace(joined, text=joined.text[start - joined.start : end - joined.start], start=start, end=end)
+                taken.append((chunk.source, start, end))
+            out.append(joined)
+        return out
+
 
 def _check(query: str, k: int) -> None:
     if not query.strip():
@@ -293,8 +314,18 @@ def _check(query: str, k: int) -> None:
         raise InputError(f"{k:,} results are asked for.", f"Ask for 1 to {MOST_RESULTS:,}.")
 
 
+def _by_kind(table: Mapping[int, DocumentInfo], passes: Callable[[DocumentInfo], bool]) -> dict[Kind | None, frozenset[int] | None]:
+    """The documents that pass, by kind and (None) of both; None instead of all of them."""
+    passing = {number for number, info in table.items() if passes(info)}
+    out: dict[Kind | None, frozenset[int] | None] = {}
+    for kind in (*KINDS, None):
+        every = {number for number, info in table.items() if kind in (None, info.kind)}
+        out[kind] = None if every and every <= passing else frozenset(every & passing)
+    return out
+
+
 def _why_nothing(query: Query) -> str:
-    if query.documents is not None and not query.documents:
+    if query.documents(None) == frozenset():
         return "No document passes the filters."
     if query.terms.phrases:
         return "No passage holds the quoted words."

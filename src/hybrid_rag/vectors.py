@@ -85,6 +85,24 @@ def best(numbers: np.ndarray, cosines: np.ndarray, k: int) -> list[tuple[int, fl
     return [(int(numbers[i]), float(scores[i])) for i in order]
 
 
+def ascending(numbers: np.ndarray) -> np.ndarray:
+    """Chunk numbers as int64, ascending, each once; what is so already is not sorted again."""
+    import numpy as np
+
+    given = np.asarray(numbers, np.int64)
+    return given if len(given) < 2 or (given[1:] > given[:-1]).all() else np.unique(given)
+
+
+def held(allowed: np.ndarray, numbers: Sequence[int]) -> np.ndarray:
+    """Which of some numbers are among the allowed ones (ascending): bool (n,)."""
+    import numpy as np
+
+    asked = np.asarray(numbers, np.int64)
+    if not len(allowed):
+        return np.zeros(len(asked), bool)
+    return allowed[np.minimum(np.searchsorted(allowed, asked), len(allowed) - 1)] == asked
+
+
 def checked(numbers: Sequence[int], vectors: np.ndarray, dimensions: int) -> np.ndarray:
     """Vectors as float32 (n, dimensions), every row finite and not zero; else ValueError."""
     import numpy as np

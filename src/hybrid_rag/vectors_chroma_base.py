@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from hybrid_rag.chroma_connection import Connection, Connections
 from hybrid_rag.errors import IndexError_, IndexLockedError
 from hybrid_rag.records import KINDS, Kind
-from hybrid_rag.vectors import VectorSource, best, checked
+from hybrid_rag.vectors import VectorSource, ascending, best, checked, held
 from hybrid_rag.vectors_exact import GATHER, ExactVectors
 
 if TYPE_CHECKING:
@@ -177,9 +177,8 @@ class ChromaBase(ABC):
 
     def _filtered(self, kind: Kind, vector: np.ndarray, k: int, numbers: np.ndarray) -> list[tuple[int, float]]:
         """Exact in memory as long as that is small; in a large collection more and more of the nearest, until k are allowed."""
-        import numpy as np
 
-        allowed = np.unique(np.asarray(numbers, np.int64))
+        allowed = ascending(numbers)
         total = self._count(kind)
         if total <= WHOLE:
             return self._exact.search(kind, vector, k=k, numbers=allowed)
@@ -187,7 +186,7 @@ class ChromaBase(ABC):
             depth = 2 * k * -(-total // len(allowed))
             while depth <= DEEPEST:
                 found = self._nearest(kind, vector, depth)
-                kept = [hit for hit, good in zip(found, np.isin([n for n, _ in found], allowed), strict=True) if good]
+                kept = [hit for hit, good in zip(found, held(allowed, [n for n, _ in found]), strict=True) if good]
                 if len(kept) >= k:
                     return kept[:k]
                 depth *= 4

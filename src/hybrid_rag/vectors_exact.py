@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hybrid_rag.records import Kind
-from hybrid_rag.vectors import VectorsClosed, VectorSource, best
+from hybrid_rag.vectors import VectorsClosed, VectorSource, ascending, best
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,7 +50,7 @@ class ExactVectors:
         if numbers is None:
             known, matrix = self._matrix(kind)
             return best(known, matrix @ vector if len(known) else known, k)
-        wanted = np.unique(np.asarray(numbers, np.int64))
+        wanted = ascending(numbers)
         if self._gathers(kind, len(wanted)):
             return self.gather(kind, vector, k, wanted)
         known, matrix = self._matrix(kind)

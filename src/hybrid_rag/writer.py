@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid_rag.analysis import Analyzer, detect_language
+from hybrid_rag.analysis import Analyzer, collection_language
 from hybrid_rag.document_writer import DocumentWriter
 from hybrid_rag.errors import IndexDamagedError, IndexError_, IndexLockedError, IndexStorageError
 from hybrid_rag.index import LEXICAL_FOLDER, VECTOR_FOLDER, Index, entry
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 OUTBOX_PAGE = 2000  # chunks of one keyword commit
 RELOAD_SECONDS = 0.9  # readers of Chroma reload at most this often while vectors are being written
-LANGUAGE_SAMPLE = 200  # chunks looked at to tell the collection's language
+LANGUAGE_SAMPLE = 200  # about so many chunks, spread over all text, tell the collection's language
 log = logging.getLogger(__name__)
 
 
@@ -41,6 +41,7 @@ class Writer(DocumentWriter):
         self._raised = 0.0
         self._touched = False  # vectors were written or removed
         self.server_gone = False  # the Chroma server does not answer: words are kept up, vectors wait for a later run
+        self._added = False  # has this session put anything into the keyword index?
 
     # ------------------------------------------------------------ session
 
@@ -54,6 +55,8 @@ class Writer(DocumentWriter):
     def end(self) -> None:
         """Finish the legs and mark the session as cleanly closed."""
         self.flush()
+        if self._added:
+            self._settle_language(reconsider=True)
         if self._lexical is not None:
             self._lexical.release()
         try:
@@ -175,6 +178,7 @@ class Writer(DocumentWriter):
         while rows := self.catalog.rows("SELECT seq, op, number FROM outbox WHERE leg = 'lexical' ORDER BY seq LIMIT ?", (OUTBOX_PAGE,)):
             self.lexical.delete([number for _, op, number in rows if op == "del"])
             self.lexical.add(map(entry, self.catalog.chunks([number for _, op, number in rows if op == "add"]).values()))
+            self._added = self._added or any(op == "add" for _, op, _ in rows)
             self.lexical.commit()
             self._clear("lexical", rows[-1][0])
         with self.without_server():
@@ -211,19 +215,18 @@ class Writer(DocumentWriter):
             db.execute("DELETE FROM outbox WHERE leg = ? AND seq <= ?", (leg, seq))
             self.catalog.raise_generation()
 
-    def _settle_language(self) -> None:
-        """Choose the stemmer once there is text; a changed choice or analyser makes the keyword index again."""
+    def _settle_language(self, *, reconsider: bool = False) -> None:
+        """Choose the stemmer once there is text; a changed choice or analyser makes the keyword index again.
+
+        ``reconsider``: at the end of a session, for the first files need not be like the others.
+        """
         wanted = self.index.options.language
         known = self.catalog.setting("language")
-        if wanted == "auto" and not known:
-            texts = [
-                r[0] for r in self.catalog.rows("SELECT text FROM chunks WHERE kind = 'text' ORDER BY number LIMIT ?", (LANGUAGE_SAMPLE,))
-            ]
-            if not texts:
+        if wanted == "auto":
+            texts = [] if known and not reconsider else self.catalog.text_sample(LANGUAGE_SAMPLE)
+            wanted = collection_language(texts, known)
+            if not wanted:
                 return
-            wanted = detect_language(texts)
-        elif wanted == "auto":
-            wanted = known
         fingerprint = Analyzer(wanted).fingerprint
         before = self.catalog.setting("analyser")
         if wanted != known or fingerprint != before:
