@@ -199,14 +199,13 @@ class Catalog(CatalogFile):
 
     def _gather(self, sql: str, parameters: Sequence[Any], numbers: array[int], data: bytearray) -> None:
         """Add (number, vector bytes) rows to both, without holding all rows at a time."""
+        connection = self.connection()
         try:
-            for number, vector in self.connection().execute(sql, parameters):
+            for number, vector in connection.execute(sql, parameters):
                 numbers.append(number)
                 data += vector
-        except sqlite3.OperationalError:
-            raise
-        except sqlite3.DatabaseError as error:
-            raise self.damaged(error) from error
+        except sqlite3.Error as error:
+            raise self.explained(error) from error
 
     def dimensions(self, fingerprint: str) -> int:
         """Of an embedder whose vectors are in the cache; 0 when there are none."""

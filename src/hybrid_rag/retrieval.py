@@ -32,7 +32,7 @@ MOST_RESULTS = 1000
 QUERY_VECTORS = 512  # query vectors kept
 FILTERS_KEPT = 16  # sets of documents that passed a filter
 REMOTE = ("ollama:",)  # embedders that answer over the network and may keep a search waiting
-RERANK_SHARE = 0.4  # of the cross-encoder in a mixed score; docs/retrieval.md
+RERANK_SHARE = 0.5  # of the cross-encoder in a mixed score; docs/retrieval.md
 SPARE = 10  # candidates read from the catalog beyond those wanted, for ids that are not there any more
 
 
