@@ -301,7 +301,7 @@ def test_what_is_not_there_is_a_result_of_its_own(page: Any, url: str, model: Mo
 
 
 def test_a_table_answer_shows_query_rows_and_a_chart(page: Any, url: str) -> None:
-    page.goto(f"{url}/ask?q=What+is+the+total+amount+per+month%3F")
+    page.goto(f"{url}/ask?q=What+is+the+total+amount+per+month%3F&kind=table&other=1")  # what is no filter is not sent
     expect(page.locator(".mode")).to_contain_text("Calculated from the table")
     expect(page.locator(".chart polyline")).to_be_visible()
     expect(page.locator(".turn-body .grid tbody tr")).to_have_count(12)

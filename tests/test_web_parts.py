@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from datetime import UTC, datetime
 
 import pytest
@@ -14,6 +16,7 @@ from hybrid_rag.web.markdown_view import render
 from hybrid_rag.web.measures import Measures, percentile
 from hybrid_rag.web.presenting import answer_view, hit_view, size
 from hybrid_rag.web.snippets import Piece, pieces, record, snippet, spans
+from hybrid_rag.web.threads import Busy, Threads
 
 
 def marked(parts: tuple[Piece, ...]) -> list[str]:
@@ -224,3 +227,26 @@ def test_percentiles_are_by_nearest_rank() -> None:
 
 def test_sizes_are_for_people() -> None:
     assert [size(n) for n in (0, 999, 1500, 250_000, 3_462_215, 5e12)] == ["0 B", "999 B", "1.5 kB", "250 kB", "3.5 MB", "5000 GB"]
+
+
+# ---------------------------------------------------------------- threads
+
+
+def test_more_calls_than_may_wait_are_refused_and_room_comes_back() -> None:
+    async def run() -> None:
+        threads, go = Threads("test", workers=1, waiting=1), threading.Event()
+        running = [asyncio.ensure_future(threads.run(go.wait, 10)) for _ in range(2)]
+        await asyncio.sleep(0)
+        with pytest.raises(Busy):
+            await threads.run(lambda: None)
+        running[1].cancel()  # a caller that leaves: its call still takes its place until the thread is free
+        go.set()
+        assert await running[0] is True
+        while threads.inside:
+            await asyncio.sleep(0.01)
+        assert await threads.run(lambda: 7) == 7
+        threads.close()
+        assert await threads.run(lambda: 8) == 8
+        threads.close()
+
+    asyncio.run(run())

@@ -125,10 +125,10 @@ function ofForm() {
   return params;
 }
 
+const FILTERS = ["folder", "glob", "kind", "tag", "since", "until", "recent"];
+
 export function filterParams() {
-  const params = searchParams();
-  for (const name of ["q", "k"]) params.delete(name);
-  return params;
+  return new URLSearchParams([...searchParams()].filter(([name, value]) => FILTERS.includes(name) && value));
 }
 
 // The filters go with a form that is sent to another page.
