@@ -8,7 +8,7 @@ import pytest
 
 from hybrid_rag.errors import HybridRagError, InputError, SqlLimitError, SqlRejectedError, TableError
 from hybrid_rag.loading import Limits, tabular
-from hybrid_rag.records import TableCard
+from hybrid_rag.records import RowStream, TableCard
 from hybrid_rag.table_database import TableDatabase
 from hybrid_rag.table_store import SqlLimits, TableStore
 from hybrid_rag.tables import build, sql_names
@@ -193,3 +193,47 @@ def test_errors_have_a_message(store: TableStore) -> None:
     with pytest.raises(HybridRagError) as caught:
         store.query("SELECT nothing FROM orders")
     assert "orders" in caught.value.remedy
+
+
+def test_a_table_does_not_depend_on_the_one_before(tmp_path: Path) -> None:
+    """One database makes table after table; what went wrong in one leaves nothing for the next."""
+    first = card_of(tmp_path, CELLS + ROWS, "a.csv")
+
+    def broken():
+        yield ["1", "x"]
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        build(RowStream(("a", "b"), broken), tmp_path / "broken.parquet", source="broken.csv")
+    assert not (tmp_path / "broken.parquet").exists()
+    again = card_of(tmp_path, CELLS + ROWS, "b.csv")
+    assert (again.columns, again.rows) == (first.columns, first.rows)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.csv", "a.csv.parquet", "b.csv", "b.csv.parquet"]
+
+
+TOTALS = "region,year,sales\nNorth,2020,10\nSouth,2020,20\nEast,2021,30\nWest,2021,40\n{}\n"
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ("Total,,100", (5,)),
+        ("TOTALS:,,", (5,)),
+        ("Grand total,,100", (5,)),
+        ("Centre,2021,100", ()),  # one column proves nothing
+        ("Total Energies,2022,7", ()),
+        ("Summer,2022,7", ()),
+    ],
+)
+def test_records_that_add_others_up(tmp_path: Path, row: str, expected: tuple[int, ...]) -> None:
+    assert card_of(tmp_path, TOTALS.format(row)).total_rows == expected
+
+
+def test_the_last_record_without_a_place_adds_the_others_up(tmp_path: Path) -> None:
+    rows = "#,district,people\n1,Micoud,10\n2,Dennery,20\n3,Castries,30\n4,Choiseul,5\n,Whole island,65\n"
+    assert card_of(tmp_path, rows).total_rows == (5,)
+
+
+def test_kinds_of_records_called_total_are_no_summaries(tmp_path: Path) -> None:
+    rows = "kind,city,n\n" + "".join(f"{'total' if i % 2 else 'part'},c{i},{i}\n" for i in range(1, 12))
+    assert card_of(tmp_path, rows).total_rows == ()

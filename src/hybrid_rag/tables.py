@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+import threading
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid_rag.errors import TableError
 from hybrid_rag.records import Notice, RowStream, TableCard, TableColumn
+from hybrid_rag.table_database import plain
 from hybrid_rag.table_types import DAY_MONTH_UNSURE, LEADING_ZERO, NO_VALUE, Reader, candidates, quoted, spared
 
 if TYPE_CHECKING:
@@ -48,16 +50,39 @@ def build(rows: RowStream, target: Path, *, source: str) -> TableCard:
     names = sql_names(rows.header)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix="build-") as folder:
         partial = Path(folder) / "table.parquet"
-        config = {"memory_limit": BUILD_MEMORY, "threads": 1, "temp_directory": folder, "preserve_insertion_order": True}
-        connection = duckdb.connect(":memory:", config=config)
+        connection = _connection(target.parent)
         try:
             card = _Build(connection, names, rows, source).write(partial)
         except duckdb.Error as error:
+            _dismiss()
             raise TableError(f"The table {source} could not be made: {str(error)[:300]}") from error
-        finally:
-            connection.close()
+        except BaseException:
+            _dismiss()  # half a table is in it
+            raise
         os.replace(partial, target)
     return card
+
+
+_kept = threading.local()  # a connection of each thread for the next table: to open one costs more than a small table does
+
+
+def _connection(folder: Path) -> duckdb.DuckDBPyConnection:
+    """An empty database in memory that spills into ``folder``."""
+    import duckdb
+
+    if getattr(_kept, "folder", None) != folder:
+        _dismiss()
+        spill = folder / f"spill-{os.getpid()}-{threading.get_ident()}"  # made when it is needed
+        config = {"memory_limit": BUILD_MEMORY, "threads": 1, "temp_directory": str(spill), "preserve_insertion_order": True}
+        _kept.connection, _kept.folder = duckdb.connect(":memory:", config=config), folder
+    return _kept.connection
+
+
+def _dismiss() -> None:
+    """Close this thread's connection."""
+    if getattr(_kept, "folder", None) is not None:
+        _kept.connection.close()
+    _kept.folder = None
 
 
 def sql_names(labels: Sequence[str]) -> list[str]:
@@ -104,11 +129,13 @@ class _Build:
                 selected += [f"{reader.value(_trimmed(name))} AS {q(name)}", f"{q(name)} AS {q(name + RAW)}"]
         self._db.execute(f"COPY (SELECT {', '.join(selected)} FROM cells ORDER BY {q(ROW)}) TO {quoted(str(target))} (FORMAT parquet, COMPRESSION zstd)")
         small = self._count * len(self._names) <= SCANNED_CELLS  # then it is held: each look into a wide file costs its whole directory
-        self._db.execute(f"DROP TABLE cells; CREATE {'TABLE' if small else 'VIEW'} done AS SELECT * FROM read_parquet({quoted(str(target))})")
+        kind = "TABLE" if small else "VIEW"
+        self._db.execute(f"DROP TABLE cells; CREATE {kind} done AS SELECT * FROM read_parquet({quoted(str(target))})")
         columns = tuple(self._described(readers))
         notices = list(self._notices(readers))
         stem = self._source.rpartition("/")[2].rpartition(".")[0] or self._source
         totals = self._total_rows(columns)
+        self._db.execute(f"DROP {kind} done")
         return TableCard(sql_name(stem) or "table", self._source, self._count, columns, notices=tuple(notices), total_rows=totals)
 
     # ------------------------------------------------------------ loading
@@ -197,14 +224,15 @@ class _Build:
                 for i, (name, _, _) in enumerate(some)
             )
             distinct = dict(self._db.execute(" UNION ALL ".join(counted)).fetchall())  # far cheaper than count(DISTINCT) in one statement
+            few = [i for i in range(len(some)) if 0 < distinct[i] <= FEW_VALUES]
+            lists = (f"(SELECT list(v ORDER BY v) FROM (SELECT DISTINCT {q(some[i][0])} v FROM done WHERE {q(some[i][0])} IS NOT NULL))" for i in few)
+            values = dict(zip(few, self._db.execute(f"SELECT {', '.join(lists)}").fetchone() if few else (), strict=True))
             for i, (name, label, reader) in enumerate(some):
-                yield self._column(name, label, reader, distinct[i], *found[4 * i : 4 * i + 4])
+                yield self._column(name, label, reader, distinct[i], values.get(i, ()), *found[4 * i : 4 * i + 4])
 
     def _column(
-        self, name: str, label: str, reader: Reader | None, distinct: int, given: int, unreadable: int, low: Any, high: Any
+        self, name: str, label: str, reader: Reader | None, distinct: int, values: Sequence[Any], given: int, unreadable: int, low: Any, high: Any
     ) -> TableColumn:
-        few = 0 < distinct <= FEW_VALUES
-        values = self._db.execute(f"SELECT DISTINCT {q(name)} FROM done WHERE {q(name)} IS NOT NULL ORDER BY 1").fetchall() if few else []
         return TableColumn(
             name=name,
             label=label,
@@ -212,9 +240,9 @@ class _Build:
             nulls=self._count - given,
             unreadable=unreadable if reader else 0,
             distinct=distinct,
-            minimum=_plain(low),
-            maximum=_plain(high),
-            values=tuple(str(_plain(v[0]))[:LONGEST_LISTED] for v in values),
+            minimum=plain(low),
+            maximum=plain(high),
+            values=tuple(str(plain(v))[:LONGEST_LISTED] for v in values),
             is_key=self._count > 0 and distinct == self._count == given,
             unit=reader.unit if reader else "",
         )
@@ -273,10 +301,3 @@ def _trimmed(name: str) -> str:
 def _filled(name: str) -> str:
     """True where a cell holds a value; false for empty cells, NULL for missing ones."""
     return f"NOT regexp_full_match({q(name)}, {quoted(NO_VALUE)})"
-
-
-def _plain(value: Any) -> Any:
-    """A value that JSON can hold."""
-    if value is None or isinstance(value, (bool, int, float)):
-        return value
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
