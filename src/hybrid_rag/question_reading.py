@@ -66,7 +66,8 @@ class Condition:
     one_of: Condition | None = None  # must hold for exactly one record: the one that is compared with
 
     def negated(self) -> Condition:
-        return Condition(f"NOT coalesce({self.sql}, false)", self.parameters, f"not {self.words}", self.fields, one_of=self.one_of)
+        words = self.words.replace(" is ", " is not ", 1) if " is " in self.words else f"not {self.words}"
+        return Condition(f"NOT coalesce({self.sql}, false)", self.parameters, words, self.fields, one_of=self.one_of)
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,7 @@ def query_documents(call: Call, a: Arguments) -> Reply:
     data = {
         "question": answer.question, "answer": said, "mode": answer.mode, "how": how,
         "abstained": answer.abstained, "citations": cited[:shown], "sql": answer.sql, "table": table, "model": answer.model,
+        "needs": answer.needs.name if answer.needs else None,
         "nearest": nearest, "tokens": dict(answer.tokens), "checks": list(answer.checks), "notes": list(answer.notes),
         "data_notice": DATA_NOTICE, "cut": lines(cut, table_cut),
     }  # fmt: skip

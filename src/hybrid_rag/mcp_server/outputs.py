@@ -112,6 +112,7 @@ ANSWER = result(
     citations=array(CITATION),
     sql=optional(text("Of a calculated answer.")),
     table=optional(result(**TABLE_RESULT)),
+    needs=optional(text("The table that the question needs a calculation over, when none could be made: describe it, then query it.")),
     model=optional(text()),
     nearest=array(result(source=text(), place=text(), text=text()), "When abstained: the closest passages, which do not answer."),
     tokens=mapping(integer(), "Estimates: prompt, answer, context, whole_files."),
