@@ -125,6 +125,7 @@ class Runner:
         self.cache, self.seconds, self.end = cache, seconds, end
         self.missing: dict[str, str] = {}
         self.failures: list[str] = []
+        self.measured: list[str] = []
         self.versions: dict[str, dict[str, str]] = {}
         self.pythons: dict[System, Path] = {}
         for system in systems:
@@ -157,6 +158,7 @@ class Runner:
         if run.returncode or not out.exists():
             self.failures.append(f"{system.title}, {job} {what}: {_last_line(run.stderr)}")
             return None
+        self.measured.append(f"{system.title}, {job} {what}:")
         result = json.loads(out.read_text(encoding="utf-8"))
         self.versions[system.title] = result.pop("versions")
         return result
@@ -329,11 +331,17 @@ def report(found: dict[str, Any], order: Sequence[str]) -> Iterator[str]:
 
 
 def merged(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
-    """The present figures, with the earlier ones of parts that were not measured now."""
-    out = now | {part: now[part] or before[part] for part in ("loading", "quality", "growth", "sets_missing")}
+    """The present figures, with the earlier ones of what was not measured now."""
+    out = before | now
+    for part in ("loading", "quality", "growth"):
+        held = {str(what): results for what, results in now[part].items()}
+        out[part] = {
+            what: before[part].get(what, {}) | held.get(what, {}) for what in [*before[part], *(w for w in held if w not in before[part])]
+        }
     for part in ("versions", "missing"):
         out[part] = before[part] | now[part]
-    return out | {"failures": list(dict.fromkeys([*before["failures"], *now["failures"]]))}
+    kept = [failure for failure in before["failures"] if not failure.startswith(tuple(now["measured"]))]
+    return out | {"failures": list(dict.fromkeys([*kept, *now["failures"]]))}
 
 
 def main() -> None:
@@ -369,7 +377,13 @@ def main() -> None:
     found["growth"] = (
         growth(runner, place, [1_000] if a.quick else a.sizes, 2.0 if a.quick else a.query_seconds) if "growth" in parts else {}
     )
-    found |= {"machine": describe(), "versions": runner.versions, "missing": runner.missing, "failures": runner.failures}
+    found |= {
+        "machine": describe(),
+        "versions": runner.versions,
+        "missing": runner.missing,
+        "failures": runner.failures,
+        "measured": runner.measured,
+    }
     if a.merge and a.json and a.json.exists():
         found = merged(json.loads(a.json.read_text(encoding="utf-8")), found)
     if a.json:

@@ -1,9 +1,10 @@
 """Run every benchmark and write docs/benchmarks.md: `make bench`.
 
-    python benchmarks/run.py [--quick] [--minutes 25] [--only NAME ...] [--data DIR] [--json FILE] [--merge] [--page FILE]
+    python benchmarks/run.py [--quick | --full] [--minutes 25] [--only NAME ...] [--data DIR] [--json FILE] [--merge] [--page FILE]
 
-Each is a script of its own with the options --quick, --json and --data; its tables go into the page. One that is not there, fails,
-or takes longer than its share is named with its reason. `--only NAME --merge --json FILE` measures one again and keeps the others. What is left of the time goes to the comparison with other systems.
+Each is a script of its own with the options --quick, --json and --data; its tables go into the page. The subjects run with --quick,
+unless --full asks for their larger sizes. One that is not there, fails, or takes longer than its share is named with its reason. What is
+left of the time goes to the comparison with other systems. `--only NAME --merge --json FILE` measures one again and keeps the others.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ PAGE = HERE.parent / "docs" / "benchmarks.md"
 CHART = HERE.parent / "docs" / "images" / "growth.png"
 SUBJECTS = ("readers", "store", "retrieval", "latency", "embedding", "answers", "tables", "mcp_server", "web")
 PEERS = "peers"
-SHARE_SECONDS = 240.0
+SHARE_SECONDS, FULL_SECONDS = 120.0, 900.0  # of one subject
+BUSY = 1.5  # processes a core
 PACKAGES = ("chromadb", "tantivy", "duckdb", "onnxruntime", "pypdfium2", "lxml", "numpy")
 INTRODUCTION = """# Benchmarks
 
@@ -85,6 +87,8 @@ def _cpu() -> float:
 def page(outcomes: Sequence[Outcome], chart: bool, started_load: float) -> str:
     packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     parts = [INTRODUCTION.format(machine=describe(), load=started_load, packages=packages)]
+    if started_load > BUSY:
+        parts.append("The machine was busy with other work: seconds are far too long, CPU seconds and shares hold.\n")
     for outcome in outcomes:
         if outcome.text.strip():
             parts.append(_tables(outcome.text))
@@ -107,7 +111,9 @@ def _tables(text: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="small sizes everywhere; no page unless --page names one")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="small sizes of the comparison too; no page unless --page names one")
+    size.add_argument("--full", action="store_true", help="the larger sizes of every subject; wants --minutes 90")
     parser.add_argument("--minutes", type=float, default=25.0, help="for all; a script that needs longer is stopped and named")
     parser.add_argument("--only", nargs="*", default=[*SUBJECTS, PEERS])
     parser.add_argument("--data", type=Path, help="the public question sets; unset: ../shared/eval beside the project")
@@ -117,15 +123,17 @@ def main() -> int:
     a = parser.parse_args()
     shown = a.page or (None if a.quick or set(a.only) != {*SUBJECTS, PEERS} else PAGE)
     end = time.monotonic() + 60 * a.minutes
-    common = [*(["--quick"] if a.quick else []), *(["--data", str(a.data)] if a.data else [])]
+    data = ["--data", str(a.data)] if a.data else []
     busy, outcomes = load() / (os.cpu_count() or 1), []
     for name in a.only:
         left = end - time.monotonic()
         if name == PEERS:
             chart = [] if a.quick or not shown else ["--chart", str(CHART)]
-            outcomes.append(run(name, [*common, *chart, "--minutes", f"{max(left - 30, 60) / 60:.1f}"], max(left, 60)))
+            outcomes.append(
+                run(name, [*(["--quick"] if a.quick else []), *data, *chart, "--minutes", f"{max(left - 30, 60) / 60:.1f}"], max(left, 60))
+            )
         else:
-            outcomes.append(run(name, common, min(SHARE_SECONDS, left)))
+            outcomes.append(run(name, [*([] if a.full else ["--quick"]), *data], min(FULL_SECONDS if a.full else SHARE_SECONDS, left)))
     if a.merge and a.json and a.json.exists():
         held = {o["name"]: Outcome(**o) for o in json.loads(a.json.read_text(encoding="utf-8"))["benchmarks"]}
         held |= {o.name: o for o in outcomes}

@@ -64,9 +64,17 @@ def test_what_could_not_be_run_is_named(module, tmp_path: Path) -> None:
     assert "haiku.rag: not run, it needs Python 3.12." in text
     assert "Not measured: LangChain, build: stopped." in text
     assert peers._python("9.99") is None
-    now = {"versions": {"b": {}}, "loading": {}, "quality": {}, "growth": {4: {}}, "missing": {}, "failures": ["x"], "sets_missing": []}
-    both = peers.merged(found | {"loading": {"sample": {}}}, now)
-    assert (both["loading"], both["growth"], both["missing"], len(both["failures"])) == ({"sample": {}}, {4: {}}, found["missing"], 2)
+    now = found | {
+        "growth": {4: {"b": {"x": 2}}},
+        "missing": {},
+        "failures": ["c, build 4 chunks: stopped"],
+        "measured": ["b, build 4 chunks:"],
+    }
+    before = found | {"growth": {"4": {"a": {"x": 1}}, "9": {}}, "failures": ["b, build 4 chunks: stopped", "d, build 4 chunks: stopped"]}
+    both = peers.merged(before, now)
+    assert both["growth"] == {"4": {"a": {"x": 1}, "b": {"x": 2}}, "9": {}}
+    assert both["failures"] == ["d, build 4 chunks: stopped", "c, build 4 chunks: stopped"]
+    assert both["missing"] == found["missing"]
     outcome = run.run("no_such_subject", [], 5)
     assert "there is no benchmarks/no_such_subject.py" in outcome.why
     page = run.page([outcome, run.Outcome("tables", "machine\n\n## Tables\n\n| a |\n", {}, 3.0, 2.0)], False, 0.1)

@@ -150,3 +150,25 @@ def test_the_command_prints_what_was_not_answered(place: Path) -> None:
     assert "1 ×" in text and "football" in text.partition("Not answered:")[2]
     assert json.loads(command("log", "--json"))["count"] == 2
     assert "is no day" in command("log", "--since", "yesterday", code=2)
+
+
+def test_servers_log_what_is_asked_through_them(tmp_path: Path) -> None:
+    from starlette.testclient import TestClient
+
+    from hybrid_rag.web.app import create_app
+    from tests.support.mcp_client import over_stdio
+    from tests.support.mcp_client import place as place_of_files
+    from tests.support.web import service_over
+
+    config = place_of_files(tmp_path, {"a.md": "Opened shoes may be returned within 14 days.\n"}, logging={"query_log": "text"})
+    with open_service(config) as service:
+        service.index()
+        path = service.query_log_path
+    with over_stdio(config) as talk:
+        talk.call("search_documents", query="opened shoes")
+    assert [(r["call"], r["query"]) for r in read_log(path)[0]] == [("search", "opened shoes")]
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.md").write_text("Opened shoes may be returned within 14 days.\n", encoding="utf-8")
+    with service_over(tmp_path, "logging.query_log=text") as service, TestClient(create_app(service), base_url="http://127.0.0.1") as client:
+        assert client.get("/api/search", params={"q": "returned shoes"}).status_code == 200
+        assert [r["query"] for r in read_log(service.query_log_path)[0]] == ["returned shoes"]
