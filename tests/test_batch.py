@@ -278,6 +278,16 @@ def test_other_default_filters_ask_anew(shop: Service, server: FakeOllama, tmp_p
     assert len(records(output)) == 1
 
 
+@pytest.mark.parametrize("key", ["retrieval.filters.folder", "batch.filters.folder"])
+def test_configured_filters_hold_in_a_batch(settings, server: FakeOllama, tmp_path: Path, key: str) -> None:
+    from hybrid_rag.cli.asking import batch
+    from hybrid_rag.cli.common import Run
+
+    code = batch(Run(None, [*settings[2], f"{key}=sub"], False, False), questions(tmp_path, CHARGE), tmp_path / "a.jsonl")
+    assert code == 0
+    assert {c["source"] for c in records(tmp_path / "a.jsonl")[0]["citations"]} == {"sub/other.md"}
+
+
 # ---------------------------------------------------------------- answers
 
 

@@ -145,6 +145,7 @@ def batch(
             "A batch needs a file of questions and a place for the answers.",
             "Give them: `hybrid-rag batch questions.txt -o answers.jsonl`, or set batch.questions and batch.output.",
         )
+    own = Filters.parse(**settings.filters.model_dump())  # empty: those of every search apply
     with run.service() as service:
         summary = run_batch(
             service,
@@ -152,7 +153,7 @@ def batch(
             output,
             format=form or settings.format,
             concurrency=concurrency or settings.concurrency,
-            filters=filters or Filters.parse(**settings.filters.model_dump()),
+            filters=filters or (None if own.empty else own),
             on_error=settings.on_error,
             progress=lambda done, total, text: run.note(f"[{done}/{total}] {text}"),
         )
