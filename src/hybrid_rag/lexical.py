@@ -183,7 +183,7 @@ class TantivyIndex:
         while len(found) == limit < MOST_TIES and _rounded(found[k - 1][0]) == _rounded(found[-1][0]):
             limit *= 4
             found = searcher.search(built, limit=limit, count=False).hits
-        return _ranked(zip(self._values(searcher, "number", found), (score for score, _ in found), strict=True))[:k]
+        return _ranked(zip(self._values(searcher, "number", found), (score for score, _ in found), strict=True), k)
 
     def _look_ahead(
         self, searcher: Any, query: LexicalQuery, k: int, kind: Kind | None, documents: Collection[int] | None
@@ -208,7 +208,7 @@ class TantivyIndex:
         ]
         if len(found) == limit and (len(rows) < k or _rounded(rows[k - 1][1]) <= _rounded(found[-1][0])):
             return None
-        return _ranked(rows)[:k]
+        return _ranked(rows, k)
 
     def _is_usual(self, searcher: Any, kind: Kind) -> bool:
         """Are most chunks of this kind?"""
@@ -352,9 +352,15 @@ def lucene_bm25(corpus: list[list[str]]) -> Any:
     return LuceneBM25(corpus)
 
 
-def _ranked(rows: Iterable[tuple[int, float]]) -> list[tuple[int, float]]:
-    """Hits by falling score, ties by number; none that scores zero."""
-    return sorted(((number, _rounded(score)) for number, score in rows if score > 0), key=lambda hit: (-hit[1], hit[0]))
+def _ranked(rows: Iterable[tuple[int, float]], k: int) -> list[tuple[int, float]]:
+    """The first k of hits by falling score, ties by number; none that scores zero."""
+    out: list[tuple[int, float]] = []
+    for number, exact in rows:
+        score = _rounded(exact)
+        if score <= 0 or (len(out) >= k and score != out[k - 1][1]):
+            break
+        out.append((number, score))
+    return sorted(out, key=lambda hit: (-hit[1], hit[0]))[:k]
 
 
 def _rounded(score: float) -> float:

@@ -67,6 +67,28 @@ class Candidate:
 
 
 @dataclass(slots=True)
+class Pool:
+    """Candidates in their ``order``, each made when it is asked for: most never are. ``lexical`` and ``dense``: the legs' hits, best first."""
+
+    kind: str
+    lexical: Scored
+    dense: Scored
+    order: list[int] = field(default_factory=list)
+    kinds: dict[int, str] = field(default_factory=dict)  # of candidates of another kind than ``kind``
+    marks: dict[str, dict[int, tuple[int, float]]] = field(default_factory=dict)  # stage -> chunk number -> (place, score)
+
+    def mark(self, stage: str, ranked: Scored) -> None:
+        marks = {number: (place, score) for place, (number, score) in enumerate(ranked, start=1)}
+        self.marks.setdefault(stage, {}).update(marks)
+
+    def __iter__(self) -> Iterator[Candidate]:
+        for number in self.order:
+            found = {stage: marks[number] for stage, marks in self.marks.items() if number in marks}
+            scores, ranks = {stage: score for stage, (_, score) in found.items()}, {stage: place for stage, (place, _) in found.items()}
+            yield Candidate(number, self.kinds.get(number, self.kind), scores, ranks)
+
+
+@dataclass(slots=True)
 class Query:
     """One search with everything that the stages need, and what they note down."""
 
@@ -98,54 +120,69 @@ def rank(index: Index, options: RetrievalOptions, query: Query) -> Iterator[Cand
         return iter(pools[""])
     query.strengths = strengths(pools, options.dense_weight)
     next_of = {kind: iter(pool) for kind, pool in pools.items()}
-    order = places(query.strengths, _kind_weights(options), {kind: len(pool) for kind, pool in pools.items()})
+    order = places(query.strengths, _kind_weights(options), {kind: len(pool.order) for kind, pool in pools.items()})
     return (next(next_of[kind]) for kind in order)
 
 
-def strengths(pools: dict[str, list[Candidate]], dense_weight: float) -> dict[str, float]:
+def strengths(pools: dict[str, Pool], dense_weight: float) -> dict[str, float]:
     """How well the best of each kind matches, 0..1, by both legs on one scale for all kinds.
 
     BM25 is comparable, for both kinds share one index and its statistics; so is the cosine, for one embedder made both.
     """
-    everyone = [candidate for pool in pools.values() for candidate in pool]
-    keyword = {kind: max((c.scores.get("bm25", 0.0) for c in pool), default=0.0) for kind, pool in pools.items()}
-    dense = {kind: max((c.scores.get("cosine", -1.0) for c in pool), default=-1.0) for kind, pool in pools.items()}
-    cosines = [c.scores["cosine"] for c in everyone if "cosine" in c.scores]
-    weight = (dense_weight if any(keyword.values()) else 1.0) if cosines else 0.0
+    keyword = {kind: pool.lexical[0][1] if pool.lexical else 0.0 for kind, pool in pools.items()}
+    dense = {kind: pool.dense[0][1] if pool.dense else -1.0 for kind, pool in pools.items()}
+    lowest = [pool.dense[-1][1] for pool in pools.values() if pool.dense]
+    weight = (dense_weight if any(keyword.values()) else 1.0) if lowest else 0.0
     by_words = evidence(keyword, max(keyword.values(), default=0.0))
-    by_meaning = evidence(dense, max(cosines, default=0.0), min(cosines, default=0.0))
-    return {kind: (1 - weight) * by_words[kind] + weight * by_meaning[kind] if pools[kind] else 0.0 for kind in pools}
+    by_meaning = evidence(dense, max(dense.values()) if lowest else 0.0, min(lowest, default=0.0))
+    return {kind: (1 - weight) * by_words[kind] + weight * by_meaning[kind] if pools[kind].order else 0.0 for kind in pools}
 
 
 def _kind_weights(options: RetrievalOptions) -> dict[str, float]:
     return {"table": options.csv_weight, "text": options.text_weight, "": 1.0}
 
 
-def _pool(index: Index, options: RetrievalOptions, query: Query, kind: Kind | None) -> list[Candidate]:
+def _pool(index: Index, options: RetrievalOptions, query: Query, kind: Kind | None) -> Pool:
     """Candidates of one kind (or of both together), fused from the two legs."""
     depth = max(options.candidates, query.k)
     lexical, dense = _legs(index, options, query, kind, depth, depth)
-    found = _collect(kind, lexical, dense)
     weight = {"hybrid": options.dense_weight, "dense": 1.0, "keyword": 0.0}[query.mode]
     if options.fusion == "rrf":
         stage, fused = "rrf", fuse([[n for n, _ in lexical], [n for n, _ in dense]], [1 - weight, weight], k=options.rrf_k)
     else:
         floors = [lexical[-1][1] if len(lexical) == depth else 0.0, min(dense[-1][1], dense[0][1] - COSINE_SPAN) if dense else 0.0]
         stage, fused = "weighted", combine([lexical, dense], [1 - weight, weight], floors)
-    return _note(query, found, fused, stage)
+    pool = Pool(kind or "", lexical, dense)
+    pool.mark("bm25", lexical)
+    pool.mark("cosine", dense)
+    return _aged(query, pool, fused, stage)
 
 
-def _rank_classic(index: Index, options: RetrievalOptions, query: Query, kinds: tuple[Kind | None, ...]) -> list[Candidate]:
+def _rank_classic(index: Index, options: RetrievalOptions, query: Query, kinds: tuple[Kind | None, ...]) -> Pool:
     """Nested ensembles: .5/.5 inside a kind, the kinds' weights outside, k = 60 in both, legs cut to their k (or the search's)."""
-    found: dict[int, Candidate] = {}
+    pool = Pool("", [], [])
     keyword_k, dense_k = (max(k, query.k) if k else 0 for k in (options.keyword_search_k, options.vector_search_k))
     rankings, weights = [], []
     for kind in kinds:
         lexical, dense = _legs(index, options, query, kind, keyword_k, dense_k)
-        found.update(_collect(kind, lexical, dense))
+        pool.mark("bm25", lexical)
+        pool.mark("cosine", dense)
+        pool.kinds.update((number, kind or "") for number, _ in (*lexical, *dense))
         rankings.append([n for n, _ in fuse_classic([[n for n, _ in lexical], [n for n, _ in dense]], [0.5, 0.5])])
         weights.append(_kind_weights(options)[kind or ""])
-    return _note(query, found, fuse_classic(rankings, weights), "rrf")
+    return _aged(query, pool, fuse_classic(rankings, weights), "rrf")
+
+
+def _aged(query: Query, pool: Pool, fused: Scored, stage: str) -> Pool:
+    """The pool in the fused order, or in that order mixed with its candidates' age."""
+    pool.mark(stage, fused)
+    if query.youth is not None:
+        youths = query.youth([number for number, _ in fused])
+        aged = [(number, score * (1 - RECENCY_SHARE * (1 - youth))) for (number, score), youth in zip(fused, youths, strict=True)]
+        fused = sorted(aged, key=lambda hit: -hit[1])
+        pool.mark("recency", fused)
+    pool.order = [number for number, _ in fused]
+    return pool
 
 
 def _legs(index: Index, options: RetrievalOptions, query: Query, kind: Kind | None, keyword_k: int, dense_k: int) -> tuple[Scored, Scored]:
@@ -187,28 +224,3 @@ def _dense(index: Index, query: Query, kind: Kind | None, k: int, holding: Score
         allowed = held if held is not None else query.numbers(one)
         hits += index.search_vectors(one, query.vector, k=k, numbers=allowed, fingerprint=query.fingerprint)
     return sorted(hits, key=lambda hit: (-hit[1], hit[0]))[:k]
-
-
-def _collect(kind: Kind | None, lexical: Scored, dense: Scored) -> dict[int, Candidate]:
-    found: dict[int, Candidate] = {}
-    for stage, hits in (("bm25", lexical), ("cosine", dense)):
-        for place, (number, score) in enumerate(hits, start=1):
-            candidate = found.setdefault(number, Candidate(number, kind or ""))
-            candidate.scores[stage], candidate.ranks[stage] = score, place
-    return found
-
-
-def _note(query: Query, found: dict[int, Candidate], fused: Scored, stage: str) -> list[Candidate]:
-    """The candidates in the fused order, or in that order mixed with their age."""
-    order = _mark(found, fused, stage)
-    if query.youth is None:
-        return order
-    youths = query.youth([c.number for c in order])
-    aged = [(c.number, c.scores[stage] * (1 - RECENCY_SHARE * (1 - youth))) for c, youth in zip(order, youths, strict=True)]
-    return _mark(found, sorted(aged, key=lambda hit: -hit[1]), "recency")
-
-
-def _mark(found: dict[int, Candidate], ranked: Scored, stage: str) -> list[Candidate]:
-    for place, (number, score) in enumerate(ranked, start=1):
-        found[number].scores[stage], found[number].ranks[stage] = score, place
-    return [found[number] for number, _ in ranked]

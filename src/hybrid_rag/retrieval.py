@@ -21,6 +21,7 @@ from hybrid_rag.search_cache import Recent
 if TYPE_CHECKING:
     import numpy as np
 
+    from hybrid_rag.analysis import Analyzer
     from hybrid_rag.catalog_schema import StoredChunk
     from hybrid_rag.embedding import Embedder
     from hybrid_rag.reranking import Reranker
@@ -250,10 +251,10 @@ class Retriever:
         sources: dict[str, list[str]] = {}
         for one in stored.values():
             sources.setdefault(one.chunk.text, []).append(one.chunk.source)
-        hits = []
+        hits, analyzer = [], self.index.analyzer
         for place, candidate in enumerate(ranked, start=1):
             one = stored[candidate.number]
-            words = self._words(query, one) if explain or place <= SPARE else ()
+            words = _words(analyzer, query, one) if explain or place <= SPARE else ()
             hits.append(
                 Hit(
                     rank=place,
@@ -270,10 +271,6 @@ class Retriever:
                 )
             )
         return tuple(hits)
-
-    def _words(self, query: Query, stored: StoredChunk) -> tuple[str, ...]:
-        terms = set(self.index.analyzer.terms(f"{stored.chunk.context}\n{stored.chunk.text}"))
-        return tuple(term for term, _ in query.terms.terms if term in terms)
 
     def neighbours(self, chunk: Chunk, n: int) -> Chunk:
         """The chunk joined with up to n before and after it in its section; text that they share counts once."""
@@ -303,6 +300,12 @@ class Retriever:
                 taken.append((chunk.source, start, end))
             out.append(joined)
         return out
+
+
+def _words(analyzer: Analyzer, query: Query, stored: StoredChunk) -> tuple[str, ...]:
+    """The query's terms that stand in a chunk or its heading."""
+    terms = set(analyzer.terms(f"{stored.chunk.context}\n{stored.chunk.text}"))
+    return tuple(term for term, _ in query.terms.terms if term in terms)
 
 
 def _check(query: str, k: int) -> None:
