@@ -143,9 +143,10 @@ def start(config: Path, runs: int) -> dict[str, list[float]]:
             asked = time.perf_counter()
             session.ask("tools/list")
             note("tools/list", time.perf_counter() - asked)
-            asked = time.perf_counter()
+            asked, used = time.perf_counter(), session.cpu()
             call(session)
             note(f"{name}, after initialize", time.perf_counter() - asked)
+            note(f"{name}, after initialize (CPU)", session.cpu() - used)
             asked = time.perf_counter()
             session.call("search_documents", query="cracked screen in Berlin", k=HITS, mode="keyword" if "by words" in name else "hybrid")
             if name.startswith("first search"):
