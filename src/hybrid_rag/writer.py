@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 OUTBOX_PAGE = 2000  # chunks of one keyword commit
 RELOAD_SECONDS = 0.9  # readers of Chroma reload at most this often while vectors are being written
+UNUSED_SHARE, UNUSED_KEPT = 2, 10_000  # vectors kept for each chunk, and beyond that, for what may come back
 LANGUAGE_SAMPLE = 200  # about so many chunks, spread over all text, tell the collection's language
 log = logging.getLogger(__name__)
 
@@ -66,9 +67,17 @@ class Writer(DocumentWriter):
         except OSError as error:
             raise storage_error(error, str(self.index.directory)) or error from error
         if self._touched:
+            self._forget_unused()
             self._raise_vectors(now=True)
         self.index.refresh()
         self.catalog.set_setting("dirty", "0")
+
+    def _forget_unused(self) -> None:
+        """Drop cached vectors of texts that are nowhere any more, once they are the larger part."""
+        chunks, held = (int(self.catalog.value(f"SELECT count(*) FROM {name}")) for name in ("chunks", "vectors"))
+        if held > UNUSED_SHARE * chunks + UNUSED_KEPT:
+            with self.catalog.transaction() as db:
+                db.execute("DELETE FROM vectors WHERE hash NOT IN (SELECT hash FROM chunks)")
 
     def release(self) -> None:
         """Let go of what keeps other processes from writing; for every end, also a bad one."""
