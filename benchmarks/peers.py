@@ -140,7 +140,7 @@ class Runner:
         if limit < 5:
             self.failures.append(f"{system.title}, {job} {what}: not begun, the time was up (--minutes)")
             return None
-        out = self.cache / "result.json"
+        out = self.cache / f"result-{os.getpid()}.json"
         out.unlink(missing_ok=True)
         line = [str(self.pythons[system]), str(system.script), job, "--out", str(out)]
         for name, value in arguments.items():

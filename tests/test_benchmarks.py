@@ -90,7 +90,7 @@ def test_a_job_of_the_comparison_runs_over_our_own_service(module, tmp_path: Pat
     arguments = ["--folder", str(made["folder"]), "--store", str(tmp_path / "store"), "--size", "400", "--overlap", "0"]
     more = ["--queries", str(made["queries"]), "--change", str(made["change"]), "--word", data.NEW_WORD, "--seconds", "1"]
     out = {}
-    for job, extra in (("build", []), ("query", more)):
+    for job, extra in (("load", []), ("build", []), ("query", more)):
         line = [sys.executable, str(FOLDER / "peers" / "peer_ours.py"), job, *arguments, *extra, "--out", str(tmp_path / f"{job}.json")]
         done = subprocess.run(line, capture_output=True, encoding="utf-8", check=False, timeout=120)
         assert done.returncode == 0, done.stderr

@@ -168,7 +168,7 @@ def _load(peer: Peer, a: argparse.Namespace, started: float) -> dict[str, Any]:
     del started
     peer.load(a.folder)  # imports and first calls
     times = []
-    for _ in range(3):
+    for _ in range(2):
         begin = time.perf_counter()
         count = len(peer.load(a.folder))
         times.append(time.perf_counter() - begin)

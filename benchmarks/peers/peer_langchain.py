@@ -1,6 +1,7 @@
 """The classic pipeline of LangChain's parts: a Chroma collection and a BM25Retriever for tables and for text, in nested EnsembleRetrievers.
 
-BM25Retriever has no store: it is made again from the collections at each start and at each change.
+BM25Retriever has no store: it is made again from the collections at each start and at each change. The ensembles get an `id_key`: without
+one, a text that stands in several places adds up and comes first (hit@1 .27 on documentation).
 """
 
 from __future__ import annotations
@@ -49,8 +50,9 @@ class LangChain(Peer):
             loader = {".pdf": PyPDFLoader, ".docx": Docx2txtLoader}.get(suffix)
             loaded = (loader(str(path)) if loader else TextLoader(str(path), encoding="utf-8")).load()
             documents = RecursiveCharacterTextSplitter(chunk_size=self.size, chunk_overlap=self.overlap).split_documents(loaded)
-        for document in documents:
-            document.metadata = {"source": path.name, "kind": "table" if suffix == ".csv" else "text"}
+        kind = "table" if suffix == ".csv" else "text"
+        for number, document in enumerate(documents):
+            document.metadata = {"source": path.name, "kind": kind, "id": f"{path.name}-{number}"}
         return documents
 
     def index(self, folder: Path, chunks: list[Document]) -> float | None:
@@ -74,9 +76,9 @@ class LangChain(Peer):
             if documents[kind]:
                 bm25 = BM25Retriever.from_documents(documents[kind], k=self.k)
                 vectors = self._stores[kind].as_retriever(search_kwargs={"k": self.k})
-                retrievers.append(EnsembleRetriever(retrievers=[bm25, vectors], weights=[0.5, 0.5]))
+                retrievers.append(EnsembleRetriever(retrievers=[bm25, vectors], weights=[0.5, 0.5], id_key="id"))
                 weights.append(weight)
-        self._ensemble = EnsembleRetriever(retrievers=retrievers, weights=weights)
+        self._ensemble = EnsembleRetriever(retrievers=retrievers, weights=weights, id_key="id")
 
     def _stored(self) -> dict[str, list[Document]]:
         out = {}

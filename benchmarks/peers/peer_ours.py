@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from measure import BgeEmbedder, FreeEmbedder, Peer, main
 
+from hybrid_rag.chunking import ChunkOptions
 from hybrid_rag.config import load
 from hybrid_rag.embedding import Embedded
 from hybrid_rag.loading.scan import scan
 from hybrid_rag.service import Service, open_service
-from hybrid_rag.workers import ChunkBatch, read_all
+from hybrid_rag.workers import ChunkBatch, ReadOptions, read_all
 
 
 class _Embedder:
@@ -46,16 +47,13 @@ class Ours(Peer):
                 "retrieval.cache_entries=0", *([f"data.directory={self.folder}"] if self.folder else []),
             ]  # fmt: skip
             self._service = open_service(load(None, settings=settings, environ={}))
-            self._service.parts._embedders["bundled"] = _Embedder(self.embedder)  # type: ignore[assignment]
+            held = _Embedder(self.embedder)
+            self._service.parts._embedders |= {"bundled": held, held.name: held}  # type: ignore[dict-item]
         return self._service
 
     def load(self, folder: Path) -> list[Any]:
-        return [
-            chunk
-            for event in read_all(scan(folder).files, self._opened()._read_options())
-            if isinstance(event, ChunkBatch)
-            for chunk in event.chunks
-        ]
+        options = ReadOptions(chunks=ChunkOptions(self.size, self.overlap))
+        return [chunk for event in read_all(scan(folder).files, options) if isinstance(event, ChunkBatch) for chunk in event.chunks]
 
     def index(self, folder: Path, chunks: list[Any]) -> float | None:
         service = self._opened()
@@ -69,7 +67,9 @@ class Ours(Peer):
         self._opened()
 
     def search(self, query: str) -> list[str]:
-        return [h.source.rpartition("/")[2] for h in self._opened().search(query, k=self.k).hits]
+        found = self._opened().search(query, k=self.k)
+        assert found.mode == "hybrid", found.notes
+        return [h.source.rpartition("/")[2] for h in found.hits]
 
     def count(self, chunks: list[Any]) -> int:
         return self._opened().stats().chunks
