@@ -78,6 +78,7 @@ def first(answer: Answer | None) -> list:
         ("league.csv", "which teams joined before 1902?", ["Nacional", "Penarol"]),
         ("league.csv", "how many different countries are there?", [4]),
         ("league.csv", "which country has the most teams?", ["Brazil", "Uruguay"]),
+        ("league.csv", "in which year did Penarol join?", []),
         ("films.csv", "which film was released in June 1963?", []),
         ("films.csv", "which title has the highest gross?", ["Sound of Music"]),
         ("films.csv", "which title did not gross over 18,000,000?", ["The Longest Day"]),

@@ -61,7 +61,7 @@ class Extremes(Frame):
                 yield from self._extreme_of(columns[0], values, places, hint)
         elif re.fullmatch("w?[nm]?s[nN]?c", bare):
             yield from self._extreme_of(columns[0], values, places, hint)
-        elif re.fullmatch("w?cs[uU]?|w?cs", bare):
+        elif re.fullmatch("w?cs", bare):
             yield from self._most_records(columns[0], values, places, hint)
         elif re.fullmatch("w?su?", bare) and hint and hint != "top":
             measure, target = self._hinted(hint), self._fields.naming()
@@ -174,14 +174,13 @@ class Extremes(Frame):
         """ "which city has the fewest orders": records are counted by the column."""
         target = self._field(item)
         after = self._items[next(i for i, x in enumerate(self._items) if x.kind == "s") + 1 :]
-        noun = any(i.kind == "U" or (i.kind == "u" and self._wide) for i in after)
+        noun = any(i.kind == "U" for i in after)
         if target is None or target.is_key or hint or not noun:
             return
         if target.is_number and target not in self._fields.years():
             return
         many = PLURAL_PLACES if plural(item.words[-1]) and not self._wide else 1
-        rank = 1 if any(i.kind == "u" for i in after) else 0
-        yield self._reading("groups", target=target, group=target.sql, group_words=target.label, places=places or many, rank=rank, **values)
+        yield self._reading("groups", target=target, group=target.sql, group_words=target.label, places=places or many, **values)
 
     def _plural_noun(self) -> bool:
         return any(plural(w) for i in self._items if i.kind == "U" for w in i.words) and not self._wide

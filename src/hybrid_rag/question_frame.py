@@ -60,6 +60,8 @@ class Frame:
 
     def _is_noun(self, i: int) -> bool:
         """Can the unknown item at ``i`` be what the records are called: behind a question word, a superlative, or a value ("nkf trains")?"""
+        if self._items[i].words[-1].plain.endswith("ed"):
+            return False  # "which was completed last"
         before = self._items[i - 1].kind if i else ""
         return before in tuple("nNwmsfFqeyT#") or (before in ("v", "V", "k") and plural(self._items[i].words[-1]))
 

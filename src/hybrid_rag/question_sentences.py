@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from hybrid_rag.question_reading import Reading
+from hybrid_rag.question_words import stem, stems
 from hybrid_rag.records import TableResult
 
+_UNGROUPED = frozenset(stem(w) for w in "year season founded id no number code zip postcode".split())
 _LATE = {True: "Latest", False: "Earliest"}
 _HIGH = {True: "Highest", False: "Lowest"}
 
@@ -33,14 +35,14 @@ def columns_of(reading: Reading) -> tuple[str, ...]:
 
 
 def sentence(reading: Reading, result: TableResult) -> str:
-    name = reading.card.name.replace("_", " ")
+    name = reading.card.source.rpartition("/")[2].rpartition(".")[0].replace("_", " ") or reading.card.name
     given = " and ".join(c.words for c in reading.conditions)
     condition = f" where {given}" if given else ""
     if not result.rows or (len(result.rows) == 1 and result.rows[0][-1] is None):
         return f"No record of {name}{condition} gives a result."
     label = result.columns[-1]
-    first = shown(result.rows[0][0])
-    values = ", ".join(dict.fromkeys(shown(row[0]) for row in result.rows))
+    first = shown(result.rows[0][0], result.columns[0])
+    values = ", ".join(dict.fromkeys(shown(row[0], result.columns[0]) for row in result.rows))
     if reading.shape == "count":
         return f"{first} {label if reading.distinct else 'records'} in {name}{condition}."
     if reading.shape == "lookup":
@@ -59,18 +61,20 @@ def sentence(reading: Reading, result: TableResult) -> str:
     extreme = (_LATE if reading.measure and reading.measure.is_time else _HIGH)[reading.descending]
     if reading.shape == "extreme":
         return f"{extreme} {label} in {name}{condition}: {first}."
-    listed = "; ".join(f"{shown(row[0])}: {shown(row[-1])}" for row in result.rows)
+    listed = "; ".join(f"{shown(row[0], result.columns[0])}: {shown(row[-1], label)}" for row in result.rows)
     title = f"{label} by {result.columns[0]}" if reading.shape == "groups" else f"{extreme} {label} by {result.columns[0]}"
     return f"{_capital(title)} in {name}{condition}: {listed}."
 
 
-def shown(value: Any) -> str:
-    """A cell of a result for people."""
+def shown(value: Any, column: str = "") -> str:
+    """A cell of a result for people; years and numbers that are names stand without separators."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "(none)"}[value]
     if isinstance(value, float):
         return f"{value:,.2f}" if value != int(value) else f"{int(value):,}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    if isinstance(value, int) and not set(stems(column)) & _UNGROUPED:
+        return f"{value:,}"
+    return str(value)
 
 
 def _capital(text: str) -> str:
