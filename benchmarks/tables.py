@@ -225,7 +225,8 @@ def show(out: dict[str, Any]) -> None:
     for name in tables_speed.SQL:
         beside = ("", "") if isinstance(peer, str) else tuple(f"{peer[name][key]:.1f} ms" for key in ("from CSV", "in memory"))
         same = "" if isinstance(peer, str) or peer[name]["value"] == s[name]["value"] else " (results differ)"
-        print(f"| {name}{same} | {s[name]['question']:.1f} ms | {s[name]['sql']:.1f} ms | {beside[0]} | {beside[1]} |")
+        asked = f"{s[name]['question']:.1f} ms" if s[name]["answered"] else "declined"
+        print(f"| {name}{same} | {asked} | {s[name]['sql']:.1f} ms | {beside[0]} | {beside[1]} |")
     if isinstance(peer, str):
         print(f"\nnot run: pandas: {peer}")
     m = s["million"]

@@ -125,6 +125,7 @@ def test_doubt_gives_no_answer(answerer: TableAnswerer, table: str, question: st
         ("Which category has the most claims?", [("Lights", 9)]),
         ("Which products have the highest number of claims?", [("Lamp", 9), ("Radio", 3)]),
         ("How many claims were for Sound?", [(3,)]),
+        ("Which two products have the most claims?", [("Lamp", 9), ("Radio", 3)]),
         ("What is the total cost of claims per category?", [("Lights", 60.5 - 4.5 - 8.5 - 12.5 + 22.0), ("Sound", 25.5)]),
         ("How many loud claims are there in the category Sound?", None),
         ("How many claims are not loud?", [(6,)]),

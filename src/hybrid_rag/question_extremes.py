@@ -23,7 +23,7 @@ class Extremes(Frame):
             return
         descending, hint, places = self._get("s").value
         bare = self._bare
-        if bare.startswith("w#s") or bare.startswith("#s"):
+        if re.match("w?#(?:s|cs)", bare):  # the three cheapest, which ten cities have the most
             number = self._get("#").value
             if number != int(number) or not 1 <= number <= 100:
                 return
