@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from hybrid_rag.errors import IndexEmptyError
+from hybrid_rag.index import Index, IndexOptions
 from hybrid_rag.maintenance import verify
 from tests.support.world import World
 
@@ -100,3 +104,39 @@ def test_twenty_kills(world: World) -> None:
 @pytest.mark.slow
 def test_two_hundred_kills(world: World) -> None:
     print(kills(world, 200, seed=11))
+
+
+SLOW_RUN = """
+import sys
+from pathlib import Path
+from hybrid_rag.index import Index, IndexOptions
+from hybrid_rag.ingest import IngestOptions, ingest
+from tests.support.embedders import HashEmbedder
+index = Index(IndexOptions(Path(sys.argv[1])), create=True)
+ingest(index, IngestOptions(Path(sys.argv[2]), workers=1), embedder=lambda: HashEmbedder(delay=0.5))
+"""
+
+
+def test_a_killed_run_goes_on_with_the_remainder_and_embeds_nothing_twice(world: World) -> None:
+    for i in range(10):
+        world.write(f"{i}.md", "\n\n".join(f"# Part {i} {j}\n\nbody {i} {j}" for j in range(100)))
+    root = Path(__file__).parents[1]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), str(root / "src")])}
+    command = [sys.executable, "-c", SLOW_RUN, str(world.directory), str(world.root)]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
+        index, give_up = None, time.monotonic() + 120
+        while time.monotonic() < give_up and process.poll() is None:
+            with contextlib.suppress(IndexEmptyError):
+                index = index or Index(IndexOptions(world.directory))
+                if index.catalog.value("SELECT count(*) FROM vectors") >= 256:
+                    break
+            time.sleep(0.02)
+        process.kill()
+    held = index.catalog.value("SELECT count(*) FROM vectors")
+    index.close()
+    assert 256 <= held < 1000
+    report = world.run()
+    assert report.chunks_written == 0, "words were complete, no file is read again"
+    assert len(world.embedder.texts) == 1000 - held
+    assert world.index.vector_share() == 1
+    world.check()
