@@ -64,12 +64,13 @@ def test_looking_at_the_lock_keeps_nobody_from_it(tmp_path: Path) -> None:
     def look() -> None:
         while not stop.is_set():
             is_locked(tmp_path)
+            time.sleep(0.0005)
 
     threads = [threading.Thread(target=look) for _ in range(3)]
     for thread in threads:
         thread.start()
     try:
-        for _ in range(200):
+        for _ in range(100):
             with write_lock(tmp_path):
                 pass
     finally:

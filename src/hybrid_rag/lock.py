@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from hybrid_rag.errors import HybridRagError, IndexLockedError
 from hybrid_rag.file_lock import is_held
 
 LOCK_FILE, HOLDER_FILE = "lock", "lock.json"
-PATIENCE_SECONDS = 0.25  # a look at the lock by another process must not make a writer fail
+PATIENCE_SECONDS, POLL_SECONDS = 10.0, 0.002  # looks at the lock by other processes must not make a writer fail
 
 
 @contextmanager
@@ -25,12 +26,16 @@ def write_lock(directory: Path) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     lock = FileLock(str(directory / LOCK_FILE), thread_local=False)
+    give_up = time.monotonic() + PATIENCE_SECONDS
     try:
-        lock.acquire(timeout=PATIENCE_SECONDS, poll_interval=0.01)
-    except Timeout:
-        raise IndexLockedError(
-            f"The index is being written by {holder(directory) or 'another process'}.", "Wait for it to finish, or stop it."
-        ) from None
+        while not lock.is_locked:
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                if is_locked(directory) or time.monotonic() > give_up:
+                    message = f"The index is being written by {holder(directory) or 'another process'}."
+                    raise IndexLockedError(message, "Wait for it to finish, or stop it.") from None
+                time.sleep(POLL_SECONDS)  # somebody looks at the lock
     except OSError as error:
         raise HybridRagError(
             f"The index directory {directory} cannot be written: {error.strerror}.", "Check its permissions and the disk."
