@@ -70,6 +70,28 @@ def test_every_reading_route_gives_the_record_of_the_service(api: TestClient, se
     assert api.post("/api/sql", json={"sql": statement}).json()["rows"] == [["Berlin", 40], ["Oslo", 40], ["Porto", 40]]
 
 
+def test_the_described_shapes_have_the_fields_of_the_records() -> None:
+    from hybrid_rag import records
+    from hybrid_rag.web import shapes
+
+    chunk = records.Chunk("a.md", "text", 0, "t", 0, 1)
+    assert set(shapes.AnswerShape.model_fields) == set(records.Answer("q", "a", "none", True).to_dict())
+    assert set(shapes.HitShape.model_fields) == set(records.Hit(1, "i", chunk).to_dict())
+    assert set(shapes.CitationShape.model_fields) == set(records.Citation(1, "a.md", "text").to_dict())
+    assert set(shapes.SearchShape.model_fields) == set(records.SearchResult("q", "hybrid", ()).to_dict())
+
+
+def test_a_question_that_no_query_could_be_made_for_shows_the_table(api: TestClient) -> None:
+    from hybrid_rag.records import Answer, TableCard, TableColumn
+    from hybrid_rag.web.pages import templates
+    from hybrid_rag.web.presenting import answer_view
+
+    columns = (TableColumn("n", "N <b>", "integer", minimum=1, maximum=9), TableColumn("c", "City", "text", values=("Oslo", "<i>")))
+    answer = Answer("q", "This needs a calculation.", "none", True, needs=TableCard("orders", "o.csv", 1200, columns))
+    html = templates.get_template("answer.html").render(view=answer_view(answer))
+    assert "This needs a calculation." in html and "1,200 rows" in html and "1 to 9" in html and "Oslo, &lt;i&gt;" in html and "N &lt;b&gt;" in html
+
+
 def test_ask_gives_the_record_of_the_command_line(api: TestClient) -> None:
     answer = api.post("/api/ask", json={"question": "How many orders are from Berlin?"}).json()
     assert answer["mode"] == "table" and answer["table"]["rows"] == [[40]] and "count(*)" in answer["sql"]

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from hybrid_rag.records import DocumentInfo, TableResult
+from hybrid_rag.records import DocumentInfo, TableCard, TableResult
 
 Rows = list[int] | None  # [first, last], both included
 KindName = Literal["table", "text"]
@@ -79,6 +79,7 @@ class AnswerShape(_Shape):
     citations: list[CitationShape]
     sql: str | None
     table: TableResult | None
+    needs: TableCard | None
     rewritten_question: str | None
     retrieval: RetrievalShape
     model: str | None
