@@ -89,7 +89,7 @@ def test_searches_go_on_while_runs_follow_each_other(service: Service) -> None:
     threads = [threading.Thread(target=search) for _ in range(3)]
     for thread in threads:
         thread.start()
-    for round_ in range(6):
+    for round_ in range(3):
         write(service, "new.txt", f"common round{round_} {'x' * round_}")
         service.background.start(verify=True)
         state = service.background.wait(WAIT)

@@ -163,14 +163,14 @@ def test_another_document_prefix_is_another_embedder(tmp_path: Path) -> None:
 
 
 def test_vectors_of_texts_that_are_gone_do_not_pile_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid_rag.writer.UNUSED_KEPT", 20)
+    monkeypatch.setattr("hybrid_rag.writer.UNUSED_KEPT", 10)
     held = []
-    for i in range(12):
+    for i in range(6):
         for j in range(5):
             world.write(f"{j}.txt", f"edition{i} of {j}")
         world.run()
         held.append(world.index.catalog.value("SELECT count(*) FROM vectors"))
-    assert max(held) <= 2 * 5 + 20 + 5
+    assert max(held) <= 2 * 5 + 10
     assert held[3] == 20  # a few are kept, for what may come back
     assert world.index.vector_share() == 1
     world.check()

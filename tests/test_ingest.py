@@ -228,7 +228,7 @@ def test_a_long_lived_reader_is_never_stale(world: World) -> None:
     world.run()
     reader = Index(IndexOptions(world.directory))
     try:
-        for i in range(30):
+        for i in range(8):
             world.write("a.txt", f"round{i} {'x' * i}")
             world.run()
             reader.refresh()
@@ -258,7 +258,7 @@ def test_readers_in_threads_while_one_writes(world: World) -> None:
     threads = [threading.Thread(target=search) for _ in range(3)]
     for thread in threads:
         thread.start()
-    for i in range(5):
+    for i in range(3):
         world.write(f"{i}.txt", f"alpha {i}")
         assert [m for m in world.run().messages if "damaged" in m] == []
     stop.set()
