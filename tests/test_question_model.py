@@ -182,3 +182,14 @@ def test_a_calculation_that_nobody_could_make_shows_its_table(store: TableStore,
     assert tables.guard(text) is text
     other = Answer("How many moons has Jupiter?", "Not in your documents.", "none", True)
     assert tables.guard(other) is other
+
+
+def test_an_asker_who_leaves_stops_the_query_and_its_wording(store: TableStore, server: FakeOllama) -> None:
+    from hybrid_rag.errors import Cancelled
+
+    script(server, query(COUNT))
+    with pytest.raises(Cancelled):
+        answerer(store, server).attempt(QUESTION, cancel=lambda: True)
+    assert server.bodies("/api/chat") == []
+    with pytest.raises(Cancelled):  # after the query, before the sentence on its result
+        answerer(store, server, quote_on_failure=True).attempt(QUESTION, cancel=lambda: len(server.bodies("/api/chat")) >= 1)

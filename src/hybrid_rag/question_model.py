@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,14 +57,16 @@ class Outcome:
     declined: bool = False  # the model says that the tables cannot answer
 
 
-def ask(question: str, cards: Sequence[TableCard], store: TableStore, chat: OllamaChat) -> Outcome:
-    """Let the model query the tables. Raises OllamaError when the model fails at its first word."""
+def ask(
+    question: str, cards: Sequence[TableCard], store: TableStore, chat: OllamaChat, cancel: Callable[[], bool] | None = None
+) -> Outcome:
+    """Let the model query the tables. Raises OllamaError when the model fails at its first word, Cancelled."""
     messages: list[Message] = [("system", _SYSTEM), ("human", f"{_described(cards, store, chat)}\n\nQuestion: {question}")]
     tried: list[str] = []
     prompt = answer = 0
     problem = ""
     for _ in range(2):
-        generation = chat.generate(messages, schema=_SCHEMA)
+        generation = chat.generate(messages, schema=_SCHEMA, cancel=cancel)
         prompt, answer = prompt + generation.prompt_tokens, answer + generation.answer_tokens
         wanted, sql = _read(generation.text)
         if not wanted:
@@ -79,7 +81,7 @@ def ask(question: str, cards: Sequence[TableCard], store: TableStore, chat: Olla
             problem = error.message
             messages += [("ai", generation.text), ("human", f"The query failed: {problem} Write it anew, as JSON.")]
             continue
-        sentence, more = _sentence(question, result, chat)
+        sentence, more = _sentence(question, result, chat, cancel)
         return Outcome(result, sentence, tuple(tried), tokens=(prompt + more[0], answer + more[1]))
     note = f"The language model's query did not run: {problem}"
     return Outcome(None, tried=tuple(tried), notes=(note,), tokens=(prompt, answer))
@@ -139,7 +141,9 @@ def _short(cell: str) -> str:
 # ---------------------------------------------------------------- the sentence
 
 
-def _sentence(question: str, result: TableResult, chat: OllamaChat) -> tuple[str, tuple[int, int]]:
+def _sentence(
+    question: str, result: TableResult, chat: OllamaChat, cancel: Callable[[], bool] | None
+) -> tuple[str, tuple[int, int]]:
     """The result in words, by the model where every number of its sentence stands in the result, else by code."""
     written = by_code(result)
     if not result.rows or len(result.rows) * len(result.columns) > PHRASED_CELLS:
@@ -147,7 +151,7 @@ def _sentence(question: str, result: TableResult, chat: OllamaChat) -> tuple[str
     table = "\n".join(" | ".join(shown(v) for v in row) for row in result.rows)
     told = f"Question: {question}\nColumns: {' | '.join(result.columns)}\nResult:\n{table}"
     try:
-        generation = chat.generate([("system", _PHRASE), ("human", told)])
+        generation = chat.generate([("system", _PHRASE), ("human", told)], cancel=cancel)
     except OllamaError:
         return written, (0, 0)  # the result is there; only its wording is missing
     text = " ".join(generation.text.split())

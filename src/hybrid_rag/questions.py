@@ -63,15 +63,21 @@ class TableAnswerer:
         return self.attempt(question, filters=filters, only=only)[0]
 
     def attempt(
-        self, question: str, *, filters: Filters | None = None, only: str | None = None, chat: OllamaChat | None = None
+        self,
+        question: str,
+        *,
+        filters: Filters | None = None,
+        only: str | None = None,
+        chat: OllamaChat | None = None,
+        cancel: Callable[[], bool] | None = None,
     ) -> tuple[Answer | None, tuple[str, ...]]:
-        """(the answer or None, what to tell about the failed attempt)."""
+        """(the answer or None, what to tell about the failed attempt). ``cancel`` stops the model: Cancelled is raised."""
         started = time.perf_counter()
         cards, wide = self._scope(filters, only)
         readings = [r for card in cards for r in self._readings(question, card, wide)]
         answer, notes = self._surest(question, readings), ()
         if answer is None and (shown := self._for_model(question, cards, wide)) and (model := chat or self._chat()):
-            answer, notes = self._by_model(question, shown, model)
+            answer, notes = self._by_model(question, shown, model, cancel)
         if answer is not None:
             times = {"table": (time.perf_counter() - started) * 1000}
             answer = replace(answer, milliseconds=times)
@@ -150,9 +156,11 @@ class TableAnswerer:
         joined = [by_name[j.other_table] for card in found for j in card.joins if j.other_table in by_name]
         return list({card.name: card for card in (*found, *joined)}.values())
 
-    def _by_model(self, question: str, cards: Sequence[TableCard], chat: OllamaChat) -> tuple[Answer | None, tuple[str, ...]]:
+    def _by_model(
+        self, question: str, cards: Sequence[TableCard], chat: OllamaChat, cancel: Callable[[], bool] | None
+    ) -> tuple[Answer | None, tuple[str, ...]]:
         try:
-            outcome = question_model.ask(question, cards, self._store, chat)
+            outcome = question_model.ask(question, cards, self._store, chat, cancel)
         except OllamaError as error:
             if not self._quote_on_failure:
                 raise

@@ -280,7 +280,7 @@ class Service:
         _, _, answerer, _, tables = self._open()
         chosen = self._filters(filters)
         self._open()[0].refresh()
-        answer, told = tables.attempt(question, filters=chosen)
+        answer, told = tables.attempt(question, filters=chosen, cancel=cancel)
         if answer is None:
             answer = answerer.answer(question, filters=chosen, k=k, on_token=on_token, cancel=cancel)
             answer = tables.guard(replace(answer, notes=(*answer.notes, *told)), filters=chosen)
