@@ -220,8 +220,11 @@ def _query(peer: Peer, a: argparse.Namespace, started: float) -> dict[str, Any]:
 
 def _update(peer: Peer, a: argparse.Namespace) -> dict[str, float | None]:
     """Seconds from a changed file to its new word being found (None: not within UPDATE_SECONDS), and to the end of the update."""
+    word = a.word
+    while a.change.name in peer.search(word)[:K]:  # near by chance: then it would be found before it is there
+        word += "q"
     with a.change.open("a", encoding="utf-8") as file:
-        file.write(f"\n\nThe new word of this paragraph is {a.word}, which stands nowhere else in the whole collection of files.\n")
+        file.write(f"\n\nThe new word of this paragraph is {word}, which stands nowhere else in the whole collection of files.\n")
     begin = time.perf_counter()
     done: list[float] = []
 
@@ -235,7 +238,7 @@ def _update(peer: Peer, a: argparse.Namespace) -> dict[str, float | None]:
         thread.join()
     found: float | None = None
     while found is None and time.perf_counter() - begin < UPDATE_SECONDS:
-        if a.change.name in peer.search(a.word)[:K]:
+        if a.change.name in peer.search(word)[:K]:
             found = time.perf_counter() - begin
         time.sleep(0.02)
     thread.join()
