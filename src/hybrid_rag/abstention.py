@@ -40,5 +40,9 @@ def names_supported(question: str, text: str) -> bool:
     numbers = [normalise(n) for n in _NUMBER.findall(question)]
     if any(number not in folded for number in numbers):
         return False
-    names = [normalise(w).removesuffix("'s") for i, w in enumerate(_WORD.findall(question)) if i and (w[0].isupper() or w[0].isdigit()) and w != "I"]
+    names = [
+        normalise(w).removesuffix("'s")
+        for i, w in enumerate(_WORD.findall(question))
+        if i and (w[0].isupper() or w[0].isdigit()) and w != "I"
+    ]
     return not names or sum(name in folded for name in names) * 2 >= len(names)

@@ -67,7 +67,16 @@ class Extract:
         )
 
 
-def extract(question: str, hits: Sequence[Hit], *, analyzer: Analyzer, frequency: Callable[[str], int], total: int, reranker: Reranker | None, sure_from: float) -> list[Extract]:
+def extract(
+    question: str,
+    hits: Sequence[Hit],
+    *,
+    analyzer: Analyzer,
+    frequency: Callable[[str], int],
+    total: int,
+    reranker: Reranker | None,
+    sure_from: float,
+) -> list[Extract]:
     """Quotes for a question, best first. ``frequency`` tells in how many of ``total`` chunks a term occurs.
 
     Below the logit ``sure_from`` the sentences are scored a second time, with their title and heading.
@@ -127,7 +136,7 @@ def _records(chunk: Chunk, chunk_id: str) -> list[Unit]:
 
 def _overlap(unit: Unit, wanted: dict[str, float], analyzer: Analyzer) -> float:
     """Weight of the question's terms in the unit; those in the heading count half."""
-    own = set(analyzer.terms(unit.text[:LONGEST_SENTENCE * 4]))
+    own = set(analyzer.terms(unit.text[: LONGEST_SENTENCE * 4]))
     around = set(analyzer.terms(unit.chunk.context))
     return sum(weight if term in own else 0.5 * weight if term in around else 0.0 for term, weight in wanted.items())
 

@@ -92,7 +92,9 @@ def missing(model: str, base_url: str) -> OllamaModelMissingError:
 
 def unreachable(base_url: str, why: str = "") -> OllamaUnreachableError:
     detail = f" ({why})" if why else ""
-    return OllamaUnreachableError(f"No Ollama server answers at {base_url}{detail}.", "Start it with `ollama serve`, or set ollama.base_url.")
+    return OllamaUnreachableError(
+        f"No Ollama server answers at {base_url}{detail}.", "Start it with `ollama serve`, or set ollama.base_url."
+    )
 
 
 def from_status(status: int, text: str, model: str, base_url: str) -> OllamaError:
@@ -100,7 +102,9 @@ def from_status(status: int, text: str, model: str, base_url: str) -> OllamaErro
     if status == 404 and "model" in text and "not found" in text:
         return missing(model, base_url)
     if status == 404:
-        return OllamaProtocolError(f"{base_url} does not know this request: {text}", "Is it an Ollama server, and a recent one? Check ollama.base_url.")
+        return OllamaProtocolError(
+            f"{base_url} does not know this request: {text}", "Is it an Ollama server, and a recent one? Check ollama.base_url."
+        )
     if status == 503:
         return OllamaBusyError(f"Ollama at {base_url} is busy: {text}", "Wait a little, or raise OLLAMA_MAX_QUEUE on the server.")
     if status in (-1, 200):

@@ -114,7 +114,9 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.state.known(body["model"]):
             self._json(404, {"error": f"model '{body['model']}' not found"})
         else:
-            info = {"general.architecture": "llama"} | ({"llama.context_length": self.state.context_length} if self.state.context_length else {})
+            info = {"general.architecture": "llama"} | (
+                {"llama.context_length": self.state.context_length} if self.state.context_length else {}
+            )
             self._json(
                 200,
                 {"modelfile": "", "parameters": "", "template": "", "details": DETAILS, "model_info": info, "capabilities": ["completion"]},
