@@ -164,7 +164,9 @@ def test_chunks_do_not_span_pages() -> None:
 
 
 def test_the_card_knows_dates_and_what_stood_above() -> None:
-    document = replace(table_document(("day", "id"), [["2024-02-01", "007"], ["2023-05-06", "008"]]), metadata={"above": "Claims of the North"})
+    document = replace(
+        table_document(("day", "id"), [["2024-02-01", "007"], ["2023-05-06", "008"]]), metadata={"above": "Claims of the North"}
+    )
     card = list(chunk(document, ChunkOptions()))[-1]
     assert "day (date): 2023-05-06 to 2024-02-01" in card.text
     assert "id (text): 007, 008" in card.text

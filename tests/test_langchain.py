@@ -21,7 +21,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("return_policy.md", "shipping_policy.md"):
         shutil.copy(ROOT / "data" / name, tmp_path / "data")
     (tmp_path / "data" / "stock.csv").write_text("sku,name\nA-1,lamp\n", encoding="utf-8")
-    (tmp_path / "config.yaml").write_text("data: {directory: data}\nembedding: {provider: bundled}\nllm: {provider: none}\n", encoding="utf-8")
+    (tmp_path / "config.yaml").write_text(
+        "data: {directory: data}\nembedding: {provider: bundled}\nllm: {provider: none}\n", encoding="utf-8"
+    )
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -169,6 +169,9 @@ def test_servers_log_what_is_asked_through_them(tmp_path: Path) -> None:
     assert [(r["call"], r["query"]) for r in read_log(path)[0]] == [("search", "opened shoes")]
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "a.md").write_text("Opened shoes may be returned within 14 days.\n", encoding="utf-8")
-    with service_over(tmp_path, "logging.query_log=text") as service, TestClient(create_app(service), base_url="http://127.0.0.1") as client:
+    with (
+        service_over(tmp_path, "logging.query_log=text") as service,
+        TestClient(create_app(service), base_url="http://127.0.0.1") as client,
+    ):
         assert client.get("/api/search", params={"q": "returned shoes"}).status_code == 200
         assert [r["query"] for r in read_log(service.query_log_path)[0]] == ["returned shoes"]

@@ -183,7 +183,10 @@ def test_forms_of_batches(shop: Service, tmp_path: Path, name: str, form: str) -
     assert "120" in (tmp_path / form).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("name", "text"), [("q.txt", "\n"), ("q.jsonl", "{"), ("q.csv", "id\n1\n"), ("q.yaml", "- {id: 1, question: a}\n- {id: 1, question: b}\n")])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("q.txt", "\n"), ("q.jsonl", "{"), ("q.csv", "id\n1\n"), ("q.yaml", "- {id: 1, question: a}\n- {id: 1, question: b}\n")],
+)
 def test_wrong_batches_are_said(shop: Service, tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(InputError):

@@ -19,7 +19,7 @@ b",1,
 O-2,0200,$3.00,"2,50",2024-02-06,2/1/2024,no,x,two,5
 O-3,3000,"($7.25)","10,00",2024-03-07,3/2/2024,yes,NULL,3,—
 """
-ROWS = "".join(f"O-{i},{i:04d},$1.00,\"1,00\",2024-04-08,4/3/2024,no,n,4,6\n" for i in range(4, 60))
+ROWS = "".join(f'O-{i},{i:04d},$1.00,"1,00",2024-04-08,4/3/2024,no,n,4,6\n' for i in range(4, 60))
 
 
 def card_of(tmp_path: Path, text: str, name: str = "orders.csv") -> TableCard:
@@ -32,7 +32,10 @@ def card_of(tmp_path: Path, text: str, name: str = "orders.csv") -> TableCard:
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory):
     tmp_path = tmp_path_factory.mktemp("tables")
-    cards = [(card_of(tmp_path, CELLS + ROWS), "orders.csv.parquet"), (card_of(tmp_path, "id,city\nO-1,Bern\nO-2,Graz\n", "places.csv"), "places.csv.parquet")]
+    cards = [
+        (card_of(tmp_path, CELLS + ROWS), "orders.csv.parquet"),
+        (card_of(tmp_path, "id,city\nO-1,Bern\nO-2,Graz\n", "places.csv"), "places.csv.parquet"),
+    ]
     made = TableStore(tmp_path, lambda: cards, lambda: 1, limits=SqlLimits(seconds=0.5, rows=10, memory_mb=128, characters=1_000_000))
     yield made
     made.close()
@@ -52,7 +55,7 @@ def test_types_are_found_over_all_rows(store: TableStore) -> None:
 
 
 def test_values_are_right_and_as_written(store: TableStore) -> None:
-    result = store.query("SELECT amount, euro, \"when\", us, paid, zip, qty FROM orders ORDER BY _row LIMIT 2")
+    result = store.query('SELECT amount, euro, "when", us, paid, zip, qty FROM orders ORDER BY _row LIMIT 2')
     assert result.rows[0] == (1200.5, 1234.56, "2024-01-05", "2024-01-31", True, "0010", 1)
     assert result.rows[1][-1] is None
     header, rows = store.rows("orders.csv", 1, 2)
@@ -64,7 +67,10 @@ def test_values_are_right_and_as_written(store: TableStore) -> None:
 
 def test_likely_joins(store: TableStore) -> None:
     assert [(j.column, j.other_table) for j in store.card("places").joins] == []
-    assert store.query("SELECT p.city, o.amount FROM orders o JOIN places p USING (id) ORDER BY 1").rows == (("Bern", 1200.5), ("Graz", 3.0))
+    assert store.query("SELECT p.city, o.amount FROM orders o JOIN places p USING (id) ORDER BY 1").rows == (
+        ("Bern", 1200.5),
+        ("Graz", 3.0),
+    )
 
 
 def test_results_are_cut_and_say_so(store: TableStore) -> None:
@@ -178,13 +184,18 @@ def test_unknown_tables_are_said(store: TableStore) -> None:
 
 @pytest.mark.parametrize(
     ("labels", "names"),
-    [(["A B", "a-b", "2024", "#", "_row", ""], ["a_b", "a_b_2", "c_2024", "number", "row", "column_6"]), (["Größe", "年"], ["grösse", "年"])],
+    [
+        (["A B", "a-b", "2024", "#", "_row", ""], ["a_b", "a_b_2", "c_2024", "number", "row", "column_6"]),
+        (["Größe", "年"], ["grösse", "年"]),
+    ],
 )
 def test_names_for_sql(labels: list[str], names: list[str]) -> None:
     assert sql_names(labels) == names
 
 
-@pytest.mark.parametrize(("text", "rows"), [("a\n", 0), ("a,b\n,\n,\n", 0), ("a\n" + "x" * 200_000 + "\n", 1)], ids=["header", "blank", "long"])
+@pytest.mark.parametrize(
+    ("text", "rows"), [("a\n", 0), ("a,b\n,\n,\n", 0), ("a\n" + "x" * 200_000 + "\n", 1)], ids=["header", "blank", "long"]
+)
 def test_odd_tables_are_built(tmp_path: Path, text: str, rows: int) -> None:
     assert card_of(tmp_path, text).rows == rows
 

@@ -89,7 +89,13 @@ def test_a_question_that_no_query_could_be_made_for_shows_the_table(api: TestCli
     columns = (TableColumn("n", "N <b>", "integer", minimum=1, maximum=9), TableColumn("c", "City", "text", values=("Oslo", "<i>")))
     answer = Answer("q", "This needs a calculation.", "none", True, needs=TableCard("orders", "o.csv", 1200, columns))
     html = templates.get_template("answer.html").render(view=answer_view(answer))
-    assert "This needs a calculation." in html and "1,200 rows" in html and "1 to 9" in html and "Oslo, &lt;i&gt;" in html and "N &lt;b&gt;" in html
+    assert (
+        "This needs a calculation." in html
+        and "1,200 rows" in html
+        and "1 to 9" in html
+        and "Oslo, &lt;i&gt;" in html
+        and "N &lt;b&gt;" in html
+    )
 
 
 def test_ask_gives_the_record_of_the_command_line(api: TestClient) -> None:

@@ -149,9 +149,7 @@ def chunk_values(number: int, chunk: Chunk, embedding_hash: str) -> tuple[Any, .
             chunk.header, chunk.page, chunk.page_label, first, last, embedding_hash)  # fmt: skip
 
 
-def document_values(
-    document: Document, *, mtime_ns: int, ctime_ns: int, indexed: str, rows: int | None, reading: str
-) -> dict[str, Any]:
+def document_values(document: Document, *, mtime_ns: int, ctime_ns: int, indexed: str, rows: int | None, reading: str) -> dict[str, Any]:
     return {
         "source": document.source, "kind": document.kind, "format": document.format, "title": document.title,
         "size": document.size, "mtime_ns": mtime_ns, "ctime_ns": ctime_ns, "sha256": document.sha256,

@@ -47,7 +47,8 @@ class Section(BaseModel):
         choices = {name: get_args(info.annotation) for name, info in cls.model_fields.items()}
         words = {True: "on", False: "off"}
         return {
-            key: words[value] if isinstance(value, bool) and words[value] in choices.get(key, ()) else value for key, value in values.items()
+            key: words[value] if isinstance(value, bool) and words[value] in choices.get(key, ()) else value
+            for key, value in values.items()
         }
 
 
@@ -67,13 +68,16 @@ class Ollama(Section):
     keep_alive: str = Field("5m", description="How long the server keeps the model loaded.")
     connect_seconds: float = Field(2.0, gt=0, le=60, description="Time limit for reaching the server.")
     answer_seconds: float = Field(180.0, gt=0, le=3600, description="Time limit for an answer or a batch of embeddings.")
-    query_seconds: float = Field(5.0, gt=0, le=3600, description="How long a search waits for the vector of its query; then it goes on by keywords.")
+    query_seconds: float = Field(
+        5.0, gt=0, le=3600, description="How long a search waits for the vector of its query; then it goes on by keywords."
+    )
     retries: int = Field(3, ge=0, le=10, description="Further tries, with back-off, when the server is busy (503).")
 
 
 class Embedding(Section):
     provider: Literal["auto", "bundled", "ollama", "onnx", "none"] = Field(
-        "auto", description="`auto`: what the index was made with, else Ollama when it answers and has the model, else the bundled model; `none`: keyword search only."
+        "auto",
+        description="`auto`: what the index was made with, else Ollama when it answers and has the model, else the bundled model; `none`: keyword search only.",
     )
     model_path: Path | None = Field(None, description="Folder with `model.onnx` and `tokenizer.json`, for `provider: onnx`.")
     query_prefix: str | None = Field(None, description="Put before queries; unset takes the model's own.")
@@ -86,7 +90,8 @@ class Embedding(Section):
 
 class Llm(Section):
     provider: Literal["auto", "ollama", "none"] = Field(
-        "auto", description="`auto`: Ollama when it answers and has the model, else extractive answers; `ollama`: an error if not; `none`: always extractive."
+        "auto",
+        description="`auto`: Ollama when it answers and has the model, else extractive answers; `ollama`: an error if not; `none`: always extractive.",
     )
     rewrite_followups: bool = Field(True, description="Let the model rewrite follow-up questions of a conversation.")
 
@@ -100,11 +105,15 @@ class VectorStore(Section):
     port: int = Field(8000, ge=1, le=65535, description="Port of the Chroma server.")
     ssl: bool = Field(False, description="Use TLS to reach the Chroma server.")
     token: str | None = Field(None, repr=False, description="Bearer token of the Chroma server.")
-    collection_prefix: str = Field("hybrid_rag", pattern=r"^[A-Za-z0-9_-]{3,40}$", description="Collections are named `<prefix>_text` and `<prefix>_table`.")
+    collection_prefix: str = Field(
+        "hybrid_rag", pattern=r"^[A-Za-z0-9_-]{3,40}$", description="Collections are named `<prefix>_text` and `<prefix>_table`."
+    )
 
 
 class DocumentProcessing(Section):
-    use_separate_retrievers: bool = Field(True, description="One ensemble a kind (tables, text) with its weight; false: one ensemble over all.")
+    use_separate_retrievers: bool = Field(
+        True, description="One ensemble a kind (tables, text) with its weight; false: one ensemble over all."
+    )
     text_chunk_size: int = Field(1000, ge=100, le=20_000, description="Longest text chunk, in characters.")
     text_chunk_overlap: int = Field(200, ge=0, le=10_000, description="Characters that neighbouring text chunks share at most.")
     csv_chunk_size: int = Field(10, ge=1, le=1000, description="Records in one table chunk.")
@@ -112,7 +121,9 @@ class DocumentProcessing(Section):
     max_pages: int = Field(5000, ge=1, description="Pages read of one PDF; the rest is reported.")
     max_unpacked_mb: float = Field(512.0, gt=0, description="Unpacked size limit of a DOCX (guards against zip bombs).")
     max_seconds: float = Field(120.0, gt=0, description="Time limit for reading one file (tables: between two batches of rows).")
-    max_memory_mb: float = Field(1024.0, ge=200, description="Memory that a reading process may take; a file that needs more is reported, not read.")
+    max_memory_mb: float = Field(
+        1024.0, ge=200, description="Memory that a reading process may take; a file that needs more is reported, not read."
+    )
     workers: int = Field(0, ge=0, le=64, description="Processes that read files; 0 takes the number of cores.")
     ocr: bool = Field(False, description="Read PDF pages without text by OCR, when `tesseract` is installed (`ocrmypdf` brings it along).")
     ocr_languages: str = Field(
@@ -150,7 +161,9 @@ class Retrieval(Section):
     dense_weight: Weight = Field(0.4, description="Weight of the vector leg inside a kind (`classic` always takes .5).")
     candidates: int = Field(100, ge=1, le=2000, description="Hits that each leg gives to the fusion.")
     lexical_engine: Literal["tantivy", "rank_bm25"] = Field("tantivy", description="Engine of the keyword leg.")
-    language: str = Field("auto", pattern=r"^(auto|none|[a-z]{2})$", description="Stemmer: `auto` by collection, `none`, or an ISO 639-1 code such as `de`.")
+    language: str = Field(
+        "auto", pattern=r"^(auto|none|[a-z]{2})$", description="Stemmer: `auto` by collection, `none`, or an ISO 639-1 code such as `de`."
+    )
     rerank: Rerank = Field("auto", description="Cross-encoder over the first hits; `auto` uses it for answers.")
     rerank_top: int = Field(10, ge=1, le=100, description="Hits that the cross-encoder scores.")
     recency_half_life_days: float | None = Field(None, gt=0, description="Prefer newer documents: the age at which the preference halves.")
@@ -202,7 +215,9 @@ class Mcp(Section):
     token: str | None = Field(None, repr=False, description="Bearer token; required when the host is not this machine.")
     allowed_hosts: tuple[str, ...] = Field((), description="Further names by which clients may call the HTTP transport (Host and Origin).")
     sync_on_start: bool = Field(False, description="Index what changed when the server starts.")
-    log_file: Path | None = Field(None, description="Rotating log of the server; unset: `hybrid-rag/mcp.log` in the user's folder for logs.")
+    log_file: Path | None = Field(
+        None, description="Rotating log of the server; unset: `hybrid-rag/mcp.log` in the user's folder for logs."
+    )
 
 
 class Web(Section):
@@ -220,7 +235,9 @@ class Logging(Section):
     suppress_warnings: bool = Field(True, description="Hide warnings of the libraries.")
     query_log: QueryLogging = Field("off", description="Keep a local log of queries: none, with a hash of the query, or with its text.")
     query_log_file: Path | None = Field(None, description="The log of queries; unset: `queries.jsonl` in the index directory.")
-    query_log_mb: float = Field(10.0, gt=0, le=10_000, description="Size at which the log is put aside as `….1`, in the place of the one before.")
+    query_log_mb: float = Field(
+        10.0, gt=0, le=10_000, description="Size at which the log is put aside as `….1`, in the place of the one before."
+    )
 
 
 class Config(Section):
@@ -365,9 +382,7 @@ def _fields(section: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, A
             yield f"{prefix}{name}", info
 
 
-_PATH_KEYS = frozenset(
-    key for key, info in _fields(Config) if info.annotation in (Path, Path | None)
-)
+_PATH_KEYS = frozenset(key for key, info in _fields(Config) if info.annotation in (Path, Path | None))
 
 
 def _resolve_paths(tree: dict[str, Any], base: Path, prefix: str = "") -> dict[str, Any]:

@@ -95,7 +95,9 @@ class _Phase:
         A stopped switch goes on where it was: what is embedded is in the cache, what is in the new collection stays there.
         """
         new, writer = self._model.fingerprint, self._writer
-        self._out.messages.append(f"The embedder changed from {self._catalog.setting('embedder')} to {self._model.name}: new vectors are made beside the old.")
+        self._out.messages.append(
+            f"The embedder changed from {self._catalog.setting('embedder')} to {self._model.name}: new vectors are made beside the old."
+        )
         self._catalog.set_setting("beside", new)
         missing = "NOT EXISTS (SELECT 1 FROM vectors v WHERE v.fingerprint = '" + new + "' AND v.hash = c.hash)"
         for kind, stage in PHASES:

@@ -101,7 +101,11 @@ def bundled_fingerprint(document_prefix: str | None = None) -> str:
     name = "bundled:bge_small_en"
     prefix = prefixes_for(name)[1] if document_prefix is None else document_prefix
     return fingerprint(
-        name=f"{name}/cls", digest=PINS["bge_small_en"][MODEL_FILE], dimensions=BUNDLED_DIMENSIONS, document_prefix=prefix, max_tokens=MAX_TOKENS
+        name=f"{name}/cls",
+        digest=PINS["bge_small_en"][MODEL_FILE],
+        dimensions=BUNDLED_DIMENSIONS,
+        document_prefix=prefix,
+        max_tokens=MAX_TOKENS,
     )
 
 

@@ -51,7 +51,9 @@ class OnnxModel:
             self._session = onnxruntime.InferenceSession(str(folder / MODEL_FILE), options, providers=["CPUExecutionProvider"])
             self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
         except Exception as error:  # both libraries raise bare exceptions of their own
-            raise ModelError(f"The model in {folder} cannot be loaded: {error}", "Is it a text model in ONNX form, downloaded whole?") from error
+            raise ModelError(
+                f"The model in {folder} cannot be loaded: {error}", "Is it a text model in ONNX form, downloaded whole?"
+            ) from error
         self._tokenizer.enable_truncation(max_tokens)
         self._tokenizer.no_padding()
         self._threads = threads or os.cpu_count() or 1

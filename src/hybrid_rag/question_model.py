@@ -141,9 +141,7 @@ def _short(cell: str) -> str:
 # ---------------------------------------------------------------- the sentence
 
 
-def _sentence(
-    question: str, result: TableResult, chat: OllamaChat, cancel: Callable[[], bool] | None
-) -> tuple[str, tuple[int, int]]:
+def _sentence(question: str, result: TableResult, chat: OllamaChat, cancel: Callable[[], bool] | None) -> tuple[str, tuple[int, int]]:
     """The result in words, by the model where every number of its sentence stands in the result, else by code."""
     written = by_code(result)
     if not result.rows or len(result.rows) * len(result.columns) > PHRASED_CELLS:

@@ -119,7 +119,11 @@ def _proof(result: Answer, console: Console) -> None:
     rows = ranges(table.record_numbers)
     more = ", …" if (table.row_count or 0) > len(table.record_numbers) else ""
     if table.row_count:
-        say(console, f"Stands on {counted(table.row_count, 'record')} of {', '.join(table.sources)} ({'row' if table.row_count == 1 else 'rows'} {rows}{more})", "dim")
+        say(
+            console,
+            f"Stands on {counted(table.row_count, 'record')} of {', '.join(table.sources)} ({'row' if table.row_count == 1 else 'rows'} {rows}{more})",
+            "dim",
+        )
     elif table.row_count == 0:
         say(console, f"Stands on no record of {', '.join(table.sources)}", "dim")
     else:

@@ -65,7 +65,9 @@ class Service:
         self.parts = Parts(config)
         self._cold = cold
         logs = config.logging
-        self._log = None if logs.query_log == "off" else query_log.QueryLog(self.query_log_path, logs.query_log, int(logs.query_log_mb * MB))
+        self._log = (
+            None if logs.query_log == "off" else query_log.QueryLog(self.query_log_path, logs.query_log, int(logs.query_log_mb * MB))
+        )
         self._lock = threading.RLock()
         self._opened: tuple[Index, Retriever, Answerer, TableStore, TableAnswerer] | None = None
         self.background = Background(self.index, self._leave)
@@ -248,7 +250,9 @@ class Service:
         r = self.config.retrieval
         wanted = r.rerank == "on" if rerank is None else rerank and r.rerank != "off"
         with self._logged("search", query) as done:
-            result = self._open()[1].search(query, k=k or r.results, filters=self._filters(filters), mode=mode, rerank=wanted, explain=explain)
+            result = self._open()[1].search(
+                query, k=k or r.results, filters=self._filters(filters), mode=mode, rerank=wanted, explain=explain
+            )
             done.update(mode=result.mode, hits=len(result.hits), cached=result.cached, milliseconds=result.milliseconds)
         return result
 

@@ -43,7 +43,9 @@ def _tree(sql: str) -> Any:
     try:
         tree = json.loads(_parser().cursor().execute("SELECT json_serialize_sql(?)", [sql]).fetchone()[0])
     except (duckdb.Error, RecursionError, ValueError) as error:
-        raise SqlRejectedError("The SQL cannot be judged; it is nested too deeply or of an unusual form.", "Write a plain SELECT.") from error
+        raise SqlRejectedError(
+            "The SQL cannot be judged; it is nested too deeply or of an unusual form.", "Write a plain SELECT."
+        ) from error
     if tree.get("error"):
         raise SqlRejectedError(f"Only SELECT is allowed: {tree.get('error_message')}", "Write a plain SELECT.")
     return tree
@@ -67,9 +69,13 @@ def _judged(tree: Any, known: dict[str, str], remedy: str) -> tuple[str, ...]:
             if function not in TABLE_FUNCTIONS:
                 raise SqlRejectedError(f"The function {function!r} is not allowed: only the tables of the index can be read.", remedy)
         elif kind == "SHOW_REF":
-            raise SqlRejectedError("SHOW, DESCRIBE and SUMMARIZE are not allowed.", "`hybrid-rag tables` shows the tables and their columns.")
+            raise SqlRejectedError(
+                "SHOW, DESCRIBE and SUMMARIZE are not allowed.", "`hybrid-rag tables` shows the tables and their columns."
+            )
         if "function_name" in node and _forbidden(str(node["function_name"]).casefold()):
-            raise SqlRejectedError(f"The function {node['function_name']!r} is not allowed.", "Functions of text, numbers, dates and aggregates are.")
+            raise SqlRejectedError(
+                f"The function {node['function_name']!r} is not allowed.", "Functions of text, numbers, dates and aggregates are."
+            )
     return tuple(used)
 
 

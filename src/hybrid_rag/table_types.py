@@ -101,7 +101,9 @@ def _readers(sample: Sequence[str]) -> Iterator[Reader]:
     yield Reader("decimal", rf"\(?{_SIGN}\s?{_MONEY}{_SIGN}\s?{_ENGLISH}{_AFTER_MONEY}\)?{_REMARK}", _number("DOUBLE"), _currency(sample))
     if unit := _unit(sample):
         word = re.escape(unit).replace("\\ ", " ")
-        yield Reader("decimal", rf"{_SIGN}{_MONEY}{_ENGLISH}\s?(?:{word}){'s?' if unit.isalpha() else ''}{_REMARK}", _number("DOUBLE"), unit)
+        yield Reader(
+            "decimal", rf"{_SIGN}{_MONEY}{_ENGLISH}\s?(?:{word}){'s?' if unit.isalpha() else ''}{_REMARK}", _number("DOUBLE"), unit
+        )
     yield from _date_readers()
     yield Reader("datetime", _DATETIME, "try_cast({x} AS TIMESTAMP)")
 

@@ -35,7 +35,10 @@ class SqlWorker:
         self._limits = limits
         settings = [str(directory), str(limits.seconds), str(limits.memory_mb), str(limits.rows), str(limits.characters)]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "hybrid_rag.table_worker", *settings], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            [sys.executable, "-m", "hybrid_rag.table_worker", *settings],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
 
     def query(self, sql: str, files: Mapping[str, str]) -> dict[str, Any]:
@@ -73,9 +76,13 @@ class SqlWorker:
 
     def _stopped(self, why: str, message: str = "") -> TableError:
         if why == "time":
-            return SqlLimitError(f"The query took longer than {self._limits.seconds:g} seconds.", "Make it simpler, or raise tables.max_seconds.")
+            return SqlLimitError(
+                f"The query took longer than {self._limits.seconds:g} seconds.", "Make it simpler, or raise tables.max_seconds."
+            )
         if why == "memory":
-            return SqlLimitError(f"The query needs more than {self._limits.memory_mb} MB.", "Make it simpler, or raise tables.max_memory_mb.")
+            return SqlLimitError(
+                f"The query needs more than {self._limits.memory_mb} MB.", "Make it simpler, or raise tables.max_memory_mb."
+            )
         if why == "size":
             return SqlLimitError(f"The result has more than {self._limits.characters:,} characters.", "Select fewer columns or rows.")
         return TableError(f"The query failed: {message}")

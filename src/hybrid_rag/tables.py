@@ -127,7 +127,9 @@ class _Build:
                 selected.append(q(name))
             else:
                 selected += [f"{reader.value(_trimmed(name))} AS {q(name)}", f"{q(name)} AS {q(name + RAW)}"]
-        self._db.execute(f"COPY (SELECT {', '.join(selected)} FROM cells ORDER BY {q(ROW)}) TO {quoted(str(target))} (FORMAT parquet, COMPRESSION zstd)")
+        self._db.execute(
+            f"COPY (SELECT {', '.join(selected)} FROM cells ORDER BY {q(ROW)}) TO {quoted(str(target))} (FORMAT parquet, COMPRESSION zstd)"
+        )
         small = self._count * len(self._names) <= SCANNED_CELLS  # then it is held: each look into a wide file costs its whole directory
         kind = "TABLE" if small else "VIEW"
         self._db.execute(f"DROP TABLE cells; CREATE {kind} done AS SELECT * FROM read_parquet({quoted(str(target))})")
@@ -225,13 +227,25 @@ class _Build:
             )
             distinct = dict(self._db.execute(" UNION ALL ".join(counted)).fetchall())  # far cheaper than count(DISTINCT) in one statement
             few = [i for i in range(len(some)) if 0 < distinct[i] <= FEW_VALUES]
-            lists = (f"(SELECT list(v ORDER BY v) FROM (SELECT DISTINCT {q(some[i][0])} v FROM done WHERE {q(some[i][0])} IS NOT NULL))" for i in few)
+            lists = (
+                f"(SELECT list(v ORDER BY v) FROM (SELECT DISTINCT {q(some[i][0])} v FROM done WHERE {q(some[i][0])} IS NOT NULL))"
+                for i in few
+            )
             values = dict(zip(few, self._db.execute(f"SELECT {', '.join(lists)}").fetchone() if few else (), strict=True))
             for i, (name, label, reader) in enumerate(some):
                 yield self._column(name, label, reader, distinct[i], values.get(i, ()), *found[4 * i : 4 * i + 4])
 
     def _column(
-        self, name: str, label: str, reader: Reader | None, distinct: int, values: Sequence[Any], given: int, unreadable: int, low: Any, high: Any
+        self,
+        name: str,
+        label: str,
+        reader: Reader | None,
+        distinct: int,
+        values: Sequence[Any],
+        given: int,
+        unreadable: int,
+        low: Any,
+        high: Any,
     ) -> TableColumn:
         return TableColumn(
             name=name,
@@ -274,7 +288,9 @@ class _Build:
         among = f"{q(ROW)} NOT IN ({', '.join(map(str, [*named, self._count]))})"
         found: list[Any] = []
         for some in self._by_scan(numeric):
-            sums = ", ".join(f"sum({q(c.name)}) FILTER (WHERE {among}), sum({q(c.name)}) FILTER (WHERE {q(ROW)} = {self._count})" for c in some)
+            sums = ", ".join(
+                f"sum({q(c.name)}) FILTER (WHERE {among}), sum({q(c.name)}) FILTER (WHERE {q(ROW)} = {self._count})" for c in some
+            )
             found += self._db.execute(f"SELECT {sums} FROM done").fetchone()
         pairs = [(a, b) for a, b in zip(found[::2], found[1::2], strict=True) if a is not None and b is not None and a > 0]
         proved = sum(abs(a - b) <= TOTAL_TOLERANCE * abs(a) for a, b in pairs)

@@ -126,9 +126,7 @@ def _signature(function: Callable[..., Any], added: dict[str, Any], filters: boo
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
     own = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own if not (filters and p.name == "filters")]
     extra = [
-        inspect.Parameter(
-            key, inspect.Parameter.KEYWORD_ONLY, annotation=hint, default=False if hint.__args__[0] is bool else None
-        )
+        inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, annotation=hint, default=False if hint.__args__[0] is bool else None)
         for key, hint in added.items()
     ]
     return inspect.Signature([*own, *extra])
