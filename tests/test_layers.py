@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "hybrid_rag"
 
 LAYERS: tuple[str, ...] = (
     "errors records digest",
-    "config filters loading loading.body loading.docx loading.encoding loading.markdown loading.pdf loading.plain loading.scan loading.sniff "
+    "config config_sections filters loading loading.body loading.docx loading.encoding loading.markdown loading.pdf loading.plain loading.scan loading.sniff "
     "loading.tabular chunking chunking_tables analysis stopwords models embedding embedding_onnx embedding_ollama reranking ollama_server llm "
     "catalog_file tantivy_files seal storage "
     "catalog catalog_schema lexical vectors vectors_exact chroma_connection vectors_chroma_base vectors_chroma probe file_lock tables table_database table_sql table_worker table_store prompts citations support instructions patience sentences extraction "
@@ -100,7 +100,11 @@ def _users(edges: dict[str, set[str]], name: str) -> set[str]:
 
 
 def test_the_configuration_is_read_at_the_top_only() -> None:
-    users = [name for name, targets in graph().items() if "config" in targets and level(name) < CONFIG_USERS]
+    users = [
+        name
+        for name, targets in graph().items()
+        if targets & {"config", "config_sections"} and level(name) < CONFIG_USERS and name != "config"
+    ]
     assert users == []
 
 

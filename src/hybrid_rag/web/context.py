@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, ParamSpec, TypeVar
 from fastapi import Depends, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from hybrid_rag.config import Web
+from hybrid_rag.config_sections import Web
 from hybrid_rag.errors import HybridRagError, IndexEmptyError
 from hybrid_rag.filters import Filters
 from hybrid_rag.records import DocumentInfo
