@@ -56,4 +56,4 @@ def test_no_answer_is_an_error_of_the_server(operations: list[Any], mode: Genera
             continue  # nothing can be wrong in a request that has no parameter
         checked += 1
     assert checked >= LEAST_OPERATIONS // 2
-    assert {200, 400, 422} <= seen if mode is GenerationMode.NEGATIVE else 200 in seen
+    assert (422 if mode is GenerationMode.NEGATIVE else 200) in seen, f"the requests reached too little: {sorted(seen)}"
