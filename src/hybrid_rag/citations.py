@@ -12,7 +12,8 @@ from hybrid_rag.support import spans_of_support, supports
 __all__ = ["Checked", "CheckedStream", "check", "spans_of_support", "strip_links", "supports"]
 
 _MARK = re.compile(r"\s*[\[【(](\d{1,3}(?:\s*[,;]\s*\d{1,3})*)[\]】)]")
-_BRACKETED = re.compile(r"\s*[\[【](?:passages?\s*)?(\d{1,3}(?:\s*(?:[,;]|and)\s*(?:passages?\s*)?\d{1,3})*)[\]】]", re.IGNORECASE)
+_NAMED = r"(?:passages?\s*)?(?:n\s*=\s*[\"“”']?)?"  # [passage 2], or [n=2] as the fence has it
+_BRACKETED = re.compile(rf"\s*[\[【]{_NAMED}(\d{{1,3}}[\"“”']?(?:\s*(?:[,;]|and)\s*{_NAMED}\d{{1,3}}[\"“”']?)*)[\]】]", re.IGNORECASE)
 _AFTER_STOP = re.compile(r"([.!?])((?:\s*\[\d[\d\s,;]*\])+)")
 _URL = r"(?:https?|ftp|file|data|javascript|mailto):[^\s<>\"'\])]*"
 _LINK = re.compile(
