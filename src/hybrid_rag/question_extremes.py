@@ -37,16 +37,7 @@ class Extremes(Frame):
             if target is not None and measure is not None and measure.is_number and not target.is_key and not hint:
                 many = PLURAL_PLACES if plural(columns[0].words[-1]) and not self._wide else 1
                 kind = "sum" if self._has("T") else "avg"
-                yield self._reading(
-                    "groups",
-                    target=target,
-                    group=target.sql,
-                    group_words=target.label,
-                    measure=measure,
-                    aggregate=kind,
-                    places=places or many,
-                    **values,
-                )
+                yield self._by_value(target, measure=measure, aggregate=kind, places=places or many, **values)
         elif re.fullmatch("w?cu?s[nN]?c|w?us[nN]?c", bare):  # which team has the highest points
             target = self._field(columns[0]) if len(columns) == 2 else self._fields.naming()
             if len(columns) < 2 and not self._wide:
@@ -81,16 +72,7 @@ class Extremes(Frame):
             if target.is_key or target.column.distinct == self._fields.card.rows:
                 yield self._reading("ranked", target=target, measure=measure, places=places, **values)
             else:
-                yield self._reading(
-                    "groups",
-                    target=target,
-                    group=target.sql,
-                    group_words=target.label,
-                    measure=measure,
-                    aggregate="sum",
-                    places=places,
-                    **values,
-                )
+                yield self._by_value(target, measure=measure, aggregate="sum", places=places, **values)
 
     def _ranked(self, target: Field | None, item: Item, values: dict[str, Any], places: int, hint: str, many: bool) -> Iterator[Reading]:
         measure = self._field(item, number=True, wanted=lambda f: f.is_number or f.is_time)
@@ -114,9 +96,7 @@ class Extremes(Frame):
         yield ranked
         unique = target.is_key or target.column.distinct == self._fields.card.rows
         if not unique and word in ("most", "least", "fewest") and measure.is_number and not places:
-            yield self._reading(
-                "groups", target=target, group=target.sql, group_words=target.label, measure=measure, aggregate="sum", places=1, **values
-            )
+            yield self._by_value(target, measure=measure, aggregate="sum", places=1, **values)
 
     def _most_different(
         self, target: Field, measured: Field, values: dict[str, Any], places: int, hint: str, many: bool
@@ -126,14 +106,7 @@ class Extremes(Frame):
         if hint or word not in ("most", "least", "fewest", "highest", "lowest") or measured.join is not None:
             return
         if (measured.column.distinct or 0) >= 0.9 * self._fields.card.rows and not target.is_key:
-            yield self._reading(
-                "groups",
-                target=target,
-                group=target.sql,
-                group_words=target.label,
-                places=places or (PLURAL_PLACES if many and not self._wide else 1),
-                **values,
-            )
+            yield self._by_value(target, places=places or (PLURAL_PLACES if many and not self._wide else 1), **values)
 
     def _extreme_of(self, item: Item, values: dict[str, Any], places: int, hint: str) -> Iterator[Reading]:
         """ "the highest price", "who has the most points", "the most expensive product"."""
@@ -180,7 +153,11 @@ class Extremes(Frame):
         if target.is_number and target not in self._fields.years():
             return
         many = PLURAL_PLACES if plural(item.words[-1]) and not self._wide else 1
-        yield self._reading("groups", target=target, group=target.sql, group_words=target.label, places=places or many, **values)
+        yield self._by_value(target, places=places or many, **values)
+
+    def _by_value(self, target: Field, **values: Any) -> Reading:
+        """A count, sum or average by each value of ``target``."""
+        return self._reading("groups", target=target, group=target.sql, group_words=target.label, **values)
 
     def _plural_noun(self) -> bool:
         return any(plural(w) for i in self._items if i.kind == "U" for w in i.words) and not self._wide
