@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "src" / "hybrid_rag"
 
 LAYERS: tuple[str, ...] = (
-    "errors records digest",
+    "errors records digest access",
     "config config_sections filters loading loading.body loading.docx loading.encoding loading.markdown loading.pdf loading.plain loading.scan loading.sniff "
     "loading.tabular chunking chunking_tables analysis stopwords models embedding embedding_onnx embedding_ollama reranking ollama_server llm "
     "catalog_file tantivy_files seal storage "

@@ -6,8 +6,6 @@ name that was bent to this address (DNS rebinding) is not among the hosts.
 
 from __future__ import annotations
 
-import hmac
-import ipaddress
 import json
 import logging
 import socket
@@ -15,7 +13,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from hybrid_rag.errors import ConfigError, HybridRagError
+from hybrid_rag.access import bears, check_listening
+from hybrid_rag.errors import HybridRagError
 
 if TYPE_CHECKING:
     from hybrid_rag.config import Loaded
@@ -28,21 +27,10 @@ Scope = dict[str, Any]
 log = logging.getLogger(__name__)
 
 
-def is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def serve(loaded: Loaded, host: str, port: int, *, listening: Callable[[str], None]) -> None:
     """Serve until interrupted. ``listening`` is told the address. Raises ConfigError without a token where one is needed."""
     token = loaded.config.mcp.token
-    if not is_loopback(host) and not token:
-        raise ConfigError(
-            f"mcp.token is not set, and {host} can be reached from other machines.",
-            "Set mcp.token in the configuration file (or the variable HYBRID_RAG__MCP__TOKEN), or listen on 127.0.0.1.",
-        )
+    check_listening("mcp", host, token)
     import uvicorn
 
     from hybrid_rag.mcp_server.library import Library
@@ -115,7 +103,8 @@ class Guard:
         for origin in headers.get(b"origin", []):
             if not self._is_here(_host_of(origin.decode("latin-1")), scope):
                 return 403, "The Origin header names another site.", "Add its host to mcp.allowed_hosts."
-        if self._token and not _bears(headers.get(b"authorization", []), self._token):
+        given = headers.get(b"authorization", [])
+        if self._token is not None and not (len(given) == 1 and bears(given[0].decode("latin-1"), self._token)):
             return (
                 401,
                 "The bearer token is missing or wrong.",
@@ -137,10 +126,3 @@ def _host_of(address: str) -> str:
     except ValueError:
         return ""
     return "" if parts.username or parts.path.strip("/") or parts.query else (parts.hostname or "").casefold()
-
-
-def _bears(values: list[bytes], token: str) -> bool:
-    if len(values) != 1:
-        return False
-    scheme, _, given = values[0].partition(b" ")
-    return scheme.lower() == b"bearer" and hmac.compare_digest(given.strip(), token.encode("utf-8"))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -22,6 +21,7 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from hybrid_rag.access import bears, is_loopback
 from hybrid_rag.web.measures import Measures
 
 COOKIE = "hybrid_rag"
@@ -50,17 +50,6 @@ HEADERS = {
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
 log = logging.getLogger(__name__)
-
-
-def is_loopback(host: str) -> bool:
-    """True for names and addresses that only this machine can reach."""
-    host = host.strip("[]").lower().rstrip(".")
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
-    except ValueError:
-        return False
 
 
 def cookie_of(token: str) -> str:
@@ -138,8 +127,7 @@ class Guard:
 
     def _knows_token(self, request: HTTPConnection) -> bool:
         assert self._token is not None
-        kind, _, given = request.headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self._token.encode()):
+        if bears(request.headers.get("authorization", ""), self._token):
             return True
         return hmac.compare_digest(request.cookies.get(COOKIE, "").encode(), self._cookie.encode())
 

@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import errno
-import secrets
 import signal
 import socket
 import threading
 from collections.abc import Callable
 
-from hybrid_rag.errors import ConfigError, HybridRagError
+from hybrid_rag.access import check_listening
+from hybrid_rag.errors import HybridRagError
 from hybrid_rag.service import Service
-from hybrid_rag.web.guard import is_loopback
 
-SHORTEST_TOKEN = 16  # characters
 BACKLOG = 128
-
-
-def check(host: str, token: str | None) -> None:
-    """Raises ConfigError when others could reach the page without a token, or with one that can be guessed."""
-    if token is not None and len(token) < SHORTEST_TOKEN:
-        raise ConfigError(f"web.token has {len(token)} characters; {SHORTEST_TOKEN} are needed.", _suggestion())
-    if token is None and not is_loopback(host):
-        raise ConfigError(f"The page would listen on {host}, where others can reach it, and web.token is not set.", _suggestion())
-
-
-def _suggestion() -> str:
-    return f"Set it, for instance: HYBRID_RAG__WEB__TOKEN={secrets.token_urlsafe(24)}"
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -47,7 +33,7 @@ def serve(service: Service, *, host: str, port: int, say: Callable[[str], None])
     from hybrid_rag.web.app import create_app
 
     token = service.config.web.token
-    check(host, token)
+    check_listening("web", host, token)
     with listen(host, port) as sock:
         app = create_app(service, token=token)
         config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False, lifespan="on", timeout_graceful_shutdown=5,
