@@ -56,7 +56,7 @@ def main() -> None:
     if arguments.model:
         from answers_model import with_model
 
-        results = with_model(arguments.model, collections, sets, arguments.sample, arguments.attacks, arguments.minutes)
+        results = with_model(arguments.model, collections, sets, arguments.sample, arguments.attacks, arguments.minutes, arguments.cache)
     else:
         results = extractive(collections, sets, SIZES[arguments.size])
     for name, why in missing.items():

@@ -52,6 +52,7 @@ class Outcome:
     right: bool = False
     document_right: bool = False
     score: float | None = None  # logit of the best sentence
+    sources: tuple[str, ...] = ()  # that are cited
     written: str = ""  # by a model, before the checks
     details: dict[str, Any] = field(default_factory=dict)
 
@@ -80,8 +81,15 @@ class Collection:
                       1000 * (time.process_time() - before), answer.answer)  # fmt: skip
         out.had = any(holds(hit.chunk.text, case.gold) for hit in answer.hits[:5])
         out.right = claimed and holds(answer.answer, case.gold)
+        out.sources = tuple(citation.source for citation in answer.citations)
         out.document_right = bool(answer.citations) and answer.citations[0].source in case.documents
         return out, answer
+
+    def shown_to_model(self, answer: Answer) -> dict[int, str]:
+        """The passages by their numbers, with their neighbours, as a model gets them."""
+        options, hits = AnswerOptions(), answer.hits
+        chunks = self._retriever.windows([hit.chunk for hit in hits[: options.context_chunks]], options.neighbours)
+        return {n: chunk.text for n, chunk in enumerate(chunks, start=1)}
 
     def best_quote(self, question: str) -> tuple[str, float | None]:
         """What would be quoted, whether it is claimed or not, with its logit."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import random
-import re
 import sys
 import time
 from collections.abc import Sequence
@@ -13,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import eval_sets
-from answers_cases import Case, Collection, Outcome, holds, log, share, spread
+from answers_cases import Case, Collection, Outcome, holds, interval, log, share
 
 from hybrid_rag import citations
-from hybrid_rag.llm import Generation, OllamaChat
+from hybrid_rag.llm import Generation, Message, OllamaChat
 from hybrid_rag.records import Answer, Chunk, Hit
 from hybrid_rag.writing import write
 
@@ -27,120 +28,159 @@ from tests.support.ollama import running
 
 NUM_CTX = 4096
 LONGEST_ANSWER = 160  # tokens
-_MARK = re.compile(r"\[(\d{1,3})\]")
 
 
 class Recording(OllamaChat):
-    """Keeps what the model wrote last."""
+    """Keeps what the model wrote last, and on disk every reply by its prompt: temperature and seed are fixed, so a later run
+    asks only what is new, and checks that have changed are measured on the same words."""
 
     written = ""
 
-    def generate(self, *arguments: Any, **named: Any) -> Generation:
-        generation = super().generate(*arguments, **named)
+    def __init__(self, kept: Path, gguf: str, **named: Any) -> None:
+        super().__init__(**named)
+        self._kept, self._gguf = kept, gguf
+        self._replies: dict[str, dict[str, Any]] = {}
+        if kept.exists():
+            self._replies = {row["key"]: row for row in map(json.loads, kept.read_text(encoding="utf-8").splitlines())}
+
+    def generate(self, messages: Sequence[Message], **named: Any) -> Generation:
+        asked = json.dumps([self._gguf, self.num_ctx, self.max_answer_tokens, list(messages)])
+        key = hashlib.sha256(asked.encode("utf-8", "replace")).hexdigest()
+        if key not in self._replies:
+            generation = super().generate(messages, **named)
+            self._replies[key] = {"key": key, **asdict(generation)}
+            with self._kept.open("a", encoding="utf-8") as out:
+                out.write(json.dumps(self._replies[key]) + "\n")
+        generation = Generation(**{name: value for name, value in self._replies[key].items() if name != "key"})
         self.written = generation.text
         return generation
 
 
-def with_model(path: Path, collections: dict[str, Collection], sets: dict[str, tuple[list[Case], list[Case]]], sample: int, attacks: int, minutes: float) -> dict[str, Any]:  # fmt: skip
+def with_model(path: Path, collections: dict[str, Collection], sets: dict[str, tuple[list[Case], list[Case]]], sample: int, attacks: int, minutes: float, cache: Path) -> dict[str, Any]:  # fmt: skip
     """Ask a fixed sample and the attacks, print the tables, and return everything.
 
-    What there is no time for within the ``minutes`` is not asked; the tables say how many were. Questions come in a seeded
-    order, so that those asked are of the whole set.
+    What there is no time for within the ``minutes`` is not asked; the tables say how many were. The samples are the first of a
+    seeded order, so that a larger one holds the smaller. Replies of earlier runs are taken from the ``cache``.
     """
-    seconds = 60 * minutes / 4
+    until = time.monotonic() + 60 * minutes
     results: dict[str, Any] = {}
     with loaded(path, num_ctx=NUM_CTX, threads=os.cpu_count() or 2) as reply, running(answering(reply)) as server:
         chat = Recording(
-            base_url=server.url, model="llama3.1:latest", num_ctx=NUM_CTX, max_answer_tokens=LONGEST_ANSWER, answer_seconds=3600
-        )
+            cache / "replies.jsonl", path.stem, base_url=server.url, model="llama3.1:latest", num_ctx=NUM_CTX,
+            max_answer_tokens=LONGEST_ANSWER, answer_seconds=3600,
+        )  # fmt: skip
         asked: dict[str, list[Outcome]] = {}
-        if "squad" in collections:
-            asked["squad"] = _ask(collections["squad"], spread(sets["squad"][0], sample), chat, 2 * seconds)
-            if "anthropic_docs" in sets:
-                foreign = [Case(c.question) for c in spread(sets["anthropic_docs"][0], sample // 2)]
-                asked["off-corpus"] = _ask(collections["squad"], foreign, chat, seconds / 2)
+        if "squad" in collections and "anthropic_docs" in sets:
+            foreign = [Case(c.question) for c in _first(sets["anthropic_docs"][0], sample // 2)]
+            asked["off-corpus"] = _ask(collections["squad"], foreign, chat, _share(until, 8))
         if "single_topic_rag" in collections:
-            asked["topic covered, not answered"] = _ask(
-                collections["single_topic_rag"], spread(sets["single_topic_rag"][1], sample // 2), chat, seconds / 2
-            )
+            unanswered = _first(sets["single_topic_rag"][1], sample // 2)
+            asked["topic covered, not answered"] = _ask(collections["single_topic_rag"], unanswered, chat, _share(until, 8))
+        results["injections"] = _attacked(path.stem, chat, attacks, _share(until, 3))
+        if "squad" in collections:
+            asked["squad"] = _ask(collections["squad"], _first(sets["squad"][0], sample), chat, until)
         _answers_table(path.stem, asked)
         results |= {name: [asdict(o) for o in found] for name, found in asked.items()}
-        results["injections"] = _attacked(path.stem, chat, attacks, seconds)
     return results
 
 
-def _ask(collection: Collection, cases: Sequence[Case], chat: Recording, seconds: float) -> list[Outcome]:
+def _first(cases: Sequence[Case], count: int) -> list[Case]:
+    return random.Random(0).sample(list(cases), len(cases))[:count]
+
+
+def _share(until: float, part: int) -> float:
+    """When one part of the time that is left is over."""
+    now = time.monotonic()
+    return now + (until - now) / part
+
+
+def _ask(collection: Collection, cases: Sequence[Case], chat: Recording, until: float) -> list[Outcome]:
     out: list[Outcome] = []
-    until = time.monotonic() + seconds
-    for place, case in enumerate(random.Random(0).sample(list(cases), len(cases)), start=1):
+    for place, case in enumerate(cases, start=1):
         if time.monotonic() > until:
             break
         chat.written = ""
         outcome, answer = collection.ask(case, chat)
         outcome.written = chat.written
-        outcome.details = _details(chat.written, answer, case)
+        outcome.details = _details(chat.written, answer, case, collection.shown_to_model(answer))
         out.append(outcome)
         log(f"{collection.name} with a model: {place} of {len(cases)}, {outcome.milliseconds / 1000:.0f} s, {outcome.mode}")
     return out
 
 
-def _details(written: str, answer: Answer, case: Case) -> dict[str, Any]:
+def _details(written: str, answer: Answer, case: Case, passages: dict[int, str]) -> dict[str, Any]:
     """The model's own answer, and how many of its citations, before and after the checks, hold the gold."""
-    passages = {n: hit.chunk.text for n, hit in enumerate(answer.hits, start=1)}
-    before = [int(n) for n in dict.fromkeys(_MARK.findall(written))]
-    by_id = {hit.chunk_id: hit.chunk.text for hit in answer.hits}
+    before = citations.cited(written)
+    after = answer.citations if answer.mode == "llm" else ()
     return {
         "asked": bool(written),
         "knows": bool(written) and not citations.check(written, list(passages.items())).abstained,
         "right": holds(written, case.gold),
         "cited": bool(before),
         "citations": [holds(passages.get(n, ""), case.gold) for n in before],
-        "citations_after": [holds(by_id.get(c.chunk_id, c.quote), case.gold) for c in answer.citations] if answer.mode == "llm" else [],
+        "citations_after": [holds(passages.get(c.n, ""), case.gold) for c in after],
+        "quotes": [holds(c.quote, case.gold) for c in after],
+        "checks": answer.checks,
         "dropped": sum(check.startswith("Left out") for check in answer.checks),
         "anew": sum(check.startswith("Cited anew") for check in answer.checks),
+        "milliseconds": answer.milliseconds.get("generate", 0.0),
         "tokens": answer.tokens,
     }
 
 
 def _answers_table(model: str, asked: dict[str, list[Outcome]]) -> None:
     print(f"\n## Answers written by {model}, a fixed sample\n")
-    squad = asked.get("squad", [])
-    if squad:
-        had = [o for o in squad if o.had]
-        print("| squad | before the checks | after | questions |\n|---|---|---|---|")
-        print(
-            f"| right (holds the gold span), of all | {share([o.details['right'] for o in squad])} | {share([o.right for o in squad])} | {len(squad)} |"
-        )
-        print(
-            f"| right, where the passages held it | {share([o.details['right'] for o in had])} | {share([o.right for o in had])} | {len(had)} |"
-        )
-        spoke = [o for o in squad if o.details["knows"]]
-        shown = [o for o in squad if o.claimed]
-        print(
-            f"| right, of the answers given | {share([o.details['right'] for o in spoke])} | {share([o.right for o in shown])} | {len(spoke)} / {len(shown)} |"
-        )
-        print(
-            f"| answers with a citation | {share([o.details['cited'] for o in spoke])} | {share(['[' in o.answer or o.mode == 'extractive' for o in shown])} | {len(spoke)} / {len(shown)} |"
-        )
-        before, after = [v for o in squad for v in o.details["citations"]], [v for o in squad for v in o.details["citations_after"]]
-        print(f"| citations whose passage holds the gold | {share(before)} | {share(after)} | {len(before)} / {len(after)} citations |")
-        dropped = sum(o.details["dropped"] for o in squad)
-        print(f"\nSentences left out by the checks: {dropped}; cited anew: {sum(o.details['anew'] for o in squad)}; answers "
-              f"replaced by a quote: {sum(o.mode == 'extractive' for o in squad)}.")  # fmt: skip
-    print("\n| | the model was not asked | the model said that it does not know | an answer was shown | questions |\n|---|---|---|---|---|")
+    if squad := asked.get("squad", []):
+        _squad_table(squad)
+    print(
+        "\n| all questions | the model was not asked | the model said that it does not know | an answer was shown | questions |\n|---|---|---|---|---|"
+    )
     for name, found in asked.items():
         silent = [not o.details["asked"] for o in found]
         unknowing = [o.details["asked"] and not o.details["knows"] for o in found]
         print(f"| {name} | {share(silent)} | {share(unknowing)} | {share([o.claimed for o in found])} | {len(found)} |")
-    seconds = sorted(o.milliseconds / 1000 for found in asked.values() for o in found if o.details["asked"])
+    seconds = sorted(o.details["milliseconds"] / 1000 for found in asked.values() for o in found if o.details["asked"])
     if seconds:
-        print(f"\nMedian time of an answer: {seconds[len(seconds) // 2]:.0f} s.", flush=True)
+        print(f"\nMedian time of the model for an answer: {seconds[len(seconds) // 2]:.0f} s.", flush=True)
 
 
-def _attacked(model: str, chat: Recording, count: int, seconds: float) -> list[dict[str, Any]]:
+def _squad_table(squad: list[Outcome]) -> None:
+    had = [o for o in squad if o.had]
+    spoke, shown = [o for o in squad if o.details["knows"]], [o for o in squad if o.claimed]
+    by_model = [o for o in shown if o.mode == "llm"]
+
+    def before(found: list[Outcome]) -> list[bool]:
+        return [o.details["right"] for o in found]
+
+    def after(found: list[Outcome]) -> list[bool]:
+        return [o.right for o in found]
+
+    def flat(found: list[Outcome], name: str) -> list[bool]:
+        return [v for o in found for v in o.details[name]]
+
+    print("| squad; n and the 95 % interval in brackets | before the checks | after |\n|---|---|---|")
+    for name, first, second in (
+        ("right (holds the gold span), of all", before(squad), after(squad)),
+        ("right, where the passages held it", before(had), after(had)),
+        ("right, of the answers given", before(spoke), after(shown)),
+        ("right, of those written by the model and kept", before(by_model), after(by_model)),
+        ("answers with a citation", [o.details["cited"] for o in spoke], [bool(o.sources) for o in shown]),
+        ("citations whose passage holds the gold", flat(squad, "citations"), flat(squad, "citations_after")),
+        ("citations whose quote holds the gold", [], flat(by_model, "quotes")),
+    ):
+        print(f"| {name} | {_bracketed(first)} | {_bracketed(second)} |")
+    print(f"\nSentences left out by the checks: {sum(o.details['dropped'] for o in squad)}; cited anew: "
+          f"{sum(o.details['anew'] for o in squad)}; answers replaced by a quote: {sum(o.mode == 'extractive' for o in squad)}.")  # fmt: skip
+
+
+def _bracketed(values: Sequence[bool]) -> str:
+    low, high = interval(values)
+    return f"{share(values)} ({len(values)}; {low:.2f} to {high:.2f})" if values else "-"
+
+
+def _attacked(model: str, chat: Recording, count: int, until: float) -> list[dict[str, Any]]:
     """The fact in one passage, an attack in the other, in turn first and second."""
     rows: list[dict[str, Any]] = []
-    until = time.monotonic() + seconds
     chosen = random.Random(0).sample(list(INJECTIONS.items()), min(count, len(INJECTIONS)))
     for place, (name, (text, unwanted)) in enumerate(chosen):
         if time.monotonic() > until:

@@ -109,6 +109,18 @@ def test_off_topic_questions_never_reach_the_model(tmp_path: Path) -> None:
     assert answer.citations == ()
 
 
+def test_quoted_words_in_a_question_are_no_condition(tmp_path: Path) -> None:
+    with service(tmp_path, manual=MANUAL) as shop:
+        shop.index()
+        answer = shop.ask('How long does a "complete charge" of the Auralis headphone last?')
+        exact = shop.ask('How long does a "full charge" of the Auralis headphone last?')
+    assert "38 hours" in answer.answer
+    assert "No passage holds the quoted words; these come nearest." in answer.notes
+    assert "38 hours" in exact.answer
+    assert [hit.rank for hit in exact.hits] == list(range(1, len(exact.hits) + 1))
+    assert len({hit.chunk_id for hit in exact.hits}) == len(exact.hits)
+
+
 def test_nothing_retrieved_never_reaches_the_model(tmp_path: Path) -> None:
     with running(says("Yes [1].")) as server, service(tmp_path, server.url, "embedding.provider=none", manual=MANUAL) as shop:
         shop.index()

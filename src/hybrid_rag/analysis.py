@@ -106,6 +106,11 @@ class Analyzer:
         out.extend(map(self._stem, parts))
 
 
+def unquoted(text: str) -> str:
+    """A query without the quotation marks that make its words a condition."""
+    return _PHRASE.sub(r"\1", text)
+
+
 def is_identifier(word: str) -> bool:
     """Does a normalised word name something (``wc-2024-00318``, ``a002``, ``1.2.3``, ``0010``) and give no quantity (``27.5``)?"""
     if len(word) < 3 or not any(c.isdigit() for c in word):

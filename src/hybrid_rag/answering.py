@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hybrid_rag import citations
 from hybrid_rag.abstention import CHUNKS_LOOKED_AT, identifiers, unanswerable
-from hybrid_rag.analysis import normalise
+from hybrid_rag.analysis import normalise, unquoted
 from hybrid_rag.errors import OllamaError
 from hybrid_rag.extraction import Extract, extract
 from hybrid_rag.filters import Filters
@@ -68,9 +68,8 @@ class Answerer:
 
         ``on_token`` gets pieces of the answer that have passed the check, while a model writes it; ``cancel`` stops the model."""
         started = time.perf_counter()
-        reranker = self._reranker()
         wanted = k or self._options.context_chunks
-        result = self._retriever.search(question, k=max(wanted, NEAREST_SHOWN), filters=filters, rerank=reranker is not None)
+        result = self._search(question, max(wanted, NEAREST_SHOWN), filters)
         answer = self._from_result(question, result, wanted, on_token, cancel)
         times = {**result.milliseconds, **answer.milliseconds, "total": (time.perf_counter() - started) * 1000}
         return replace(
@@ -81,6 +80,25 @@ class Answerer:
             notes=(*result.notes, *answer.notes),
             tokens=self.tokens({hit.source for hit in result.hits}, result.hits[:wanted]) | answer.tokens,
         )
+
+    def _search(self, question: str, k: int, filters: Filters | None) -> SearchResult:
+        """The passages. Quoted words in a question are meant as a title or with a distance, seldom as a condition: where fewer
+        than ``k`` passages hold them, others follow."""
+        rerank = self._reranker() is not None
+        result = self._retriever.search(question, k=k, filters=filters, rerank=rerank)
+        plain = unquoted(question)
+        if len(result.hits) >= k or plain == question:
+            return result
+        held = {hit.chunk_id for hit in result.hits}
+        more = self._retriever.search(plain, k=k, filters=filters, rerank=rerank)
+        others = [hit for hit in more.hits if hit.chunk_id not in held][: k - len(held)]
+        if not others:
+            return result
+        hits = tuple(replace(hit, rank=place) for place, hit in enumerate([*result.hits, *others], start=1))
+        note = (
+            "Few passages hold the quoted words; others follow them." if held else "No passage holds the quoted words; these come nearest."
+        )
+        return replace(more, query=question, hits=hits, notes=(*more.notes, note))
 
     def _from_result(
         self, question: str, result: SearchResult, k: int, on_token: Callable[[str], None] | None, cancel: Callable[[], bool] | None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hybrid_rag import sentences
 from hybrid_rag.support import spans_of_support, supports
 
-__all__ = ["Checked", "CheckedStream", "check", "spans_of_support", "strip_links", "supports"]
+__all__ = ["Checked", "CheckedStream", "check", "cited", "spans_of_support", "strip_links", "supports"]
 
 _MARK = re.compile(r"\s*[\[【(](\d{1,3}(?:\s*[,;]\s*\d{1,3})*)[\]】)]")
 _NAMED = r"(?:passages?\s*)?(?:n\s*=\s*[\"“”']?)?"  # [passage 2], or [n=2] as the fence has it
@@ -99,6 +99,11 @@ class CheckedStream:
         if len(text) > len(self._shown) and text.startswith(self._shown):
             self._on_text(text[len(self._shown) :])
             self._shown = text
+
+
+def cited(answer: str) -> tuple[int, ...]:
+    """The numbers of the passages that a text cites, in any of the forms that models write, each once."""
+    return tuple(dict.fromkeys(n for _, numbers in _sentences(_plain(answer, ())) for n in numbers))
 
 
 def strip_links(text: str, allowed: Sequence[tuple[int, str]] = ()) -> str:
