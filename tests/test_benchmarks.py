@@ -21,7 +21,7 @@ def module(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(str(FOLDER))
 
     def load(name: str) -> ModuleType:
-        for known in ("data", "machine", "run", "peers", "eval_sets", "measure", "chart"):
+        for known in ("data", "machine", "run", "peers", "eval_sets", "measure", "chart", "jobs", "report", "systems"):
             sys.modules.pop(known, None)
         spec = importlib.util.spec_from_file_location(f"benchmark_{name}", FOLDER / f"{name}.py")
         assert spec is not None and spec.loader is not None
@@ -38,7 +38,7 @@ def test_made_collections_are_the_same_each_time_and_a_chunk_a_paragraph(module,
     one, two = (data.make(tmp_path / name / "documents", 450, 40) for name in ("a", "b"))
     texts = [{p.name: p.read_text(encoding="utf-8") for p in place["folder"].iterdir()} for place in (one, two)]
     assert texts[0] == texts[1]
-    paragraphs = [p for name, text in texts[0].items() if name != "note.md" for p in text.strip().split("\n\n")]
+    paragraphs = [p for name, text in texts[0].items() if name not in data.NOTES for p in text.strip().split("\n\n")]
     assert len(paragraphs) == 450
     assert all(300 <= len(p) <= data.SIZE for p in paragraphs)
     queries = json.loads(one["queries"].read_text(encoding="utf-8"))
@@ -50,20 +50,23 @@ def test_made_collections_are_the_same_each_time_and_a_chunk_a_paragraph(module,
 
 
 def test_tables_show_how_many_times_our_figure(module) -> None:
-    peers = module("peers")
+    report = module("peers/report")
     results = {"hybrid-rag": {"one": {"p50": 2.0}}, "LangChain": {"one": {"p50": 5.0}}, "Haystack": {}}
-    lines = list(peers.table("Asking", results, {"p50, ms": ("one/p50", "{:.1f}")}, ["hybrid-rag", "LangChain", "Haystack"]))
+    lines = list(report.table("Asking", results, {"p50, ms": ("one/p50", "{:.1f}")}, ["hybrid-rag", "LangChain", "Haystack"]))
     assert lines[4:7] == ["| **hybrid-rag** | 2.0 |", "| LangChain | 5.0 (2.5×) |", "| Haystack | – |"]
 
 
 def test_what_could_not_be_run_is_named(module, tmp_path: Path) -> None:
-    peers, run = module("peers"), module("run")
+    report, systems, run = module("peers/report"), module("peers/systems"), module("run")
     found = {"versions": {}, "loading": {}, "quality": {}, "growth": {}, "missing": {"haiku.rag": "it needs Python 3.12"}, "failures": ["LangChain, build: stopped"],
              "sets_missing": []}  # fmt: skip
-    text = "\n".join(peers.report(found, []))
+    text = "\n".join(report.report(found, []))
     assert "haiku.rag: not run, it needs Python 3.12." in text
     assert "Not measured: LangChain, build: stopped." in text
-    assert peers._python("9.99") is None
+    assert systems.environment(systems.System("old", "Old", ("numpy",), "9.99"), tmp_path) == (
+        None,
+        "it needs Python 9.99, which is not on this machine",
+    )
     now = found | {
         "growth": {4: {"b": {"x": 2}}},
         "missing": {},
@@ -71,7 +74,7 @@ def test_what_could_not_be_run_is_named(module, tmp_path: Path) -> None:
         "measured": ["b, build 4 chunks:"],
     }
     before = found | {"growth": {"4": {"a": {"x": 1}}, "9": {}}, "failures": ["b, build 4 chunks: stopped", "d, build 4 chunks: stopped"]}
-    both = peers.merged(before, now)
+    both = report.merged(before, now)
     assert both["growth"] == {"4": {"a": {"x": 1}, "b": {"x": 2}}, "9": {}}
     assert both["failures"] == ["d, build 4 chunks: stopped", "c, build 4 chunks: stopped"]
     assert both["missing"] == found["missing"]
@@ -83,12 +86,85 @@ def test_what_could_not_be_run_is_named(module, tmp_path: Path) -> None:
     assert "| `benchmarks/tables.py` | 3 | 2 |" in page
 
 
+def test_the_shares_of_the_subjects_leave_time_for_the_comparison(module) -> None:
+    run = module("run")
+    assert sum(run.SHARES.values()) + run.INSTALL_SECONDS <= 25 * 60 - 400
+    assert all((FOLDER / f"{name}.py").exists() for name in (*run.SUBJECTS, run.PEERS))
+
+
+def test_the_growth_has_a_page_with_its_chart(module, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the chart needs the extra `bench`")
+    figures = {"total_s": 1.0, "one": {"p50": 2.0}, "rss_query_mb": 3.0, "disk_mb": 4.0}
+    found = {"growth": {4000: {"hybrid-rag": figures, "LangChain": figures}, 16000: {"hybrid-rag": figures}}, "versions": {}, "missing": {},
+             "failures": ["LangChain, build 16,000 chunks: stopped after 9 s, at 70 MB"], "sets_missing": [], "machine": "a machine"}  # fmt: skip
+    module("peers/chart").draw(found["growth"], tmp_path / "images" / "growth.png")
+    assert (tmp_path / "images" / "growth.png").read_bytes().startswith(b"\x89PNG")
+    page = module("peers/report").growth_page(found, ["hybrid-rag", "LangChain"], "the command", "images/growth.png", "")
+    assert "from 4,000 to 16,000 chunks" in page
+    assert "| LangChain | 1.0 (1×) |" in page
+    assert "](images/growth.png)" in page
+    assert "Not measured: LangChain, build 16,000 chunks: stopped after 9 s, at 70 MB." in page
+    run = module("run")
+    monkeypatch.setattr(run, "GROWTH", tmp_path / "growth.md")
+    assert "growth.md" not in run.page([], False, 0.1)
+    (tmp_path / "growth.md").write_text(page, encoding="utf-8")
+    assert "](images/growth.png)" in run.page([], False, 0.1)
+
+
+def test_a_job_that_takes_too_long_or_too_much_memory_is_ended(module) -> None:
+    jobs = module("peers/jobs")
+    with pytest.raises(jobs.Stopped, match="stopped after 1 s"):
+        jobs._watched([sys.executable, "-c", "import time; time.sleep(300)"], 1, 1e6)
+    if Path("/proc/self/statm").exists():
+        child = "import time; held = bytearray(300_000_000); time.sleep(300)"
+        code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+        with pytest.raises(jobs.Stopped, match="more than 200 MB"):
+            jobs._watched([sys.executable, "-c", code], 250, 200)
+    assert jobs._watched([sys.executable, "-c", "import sys; sys.exit('broken')"], 60, 1e6) == (1, "broken\n")
+
+
+def test_kept_vectors_and_the_changed_file(module, tmp_path: Path) -> None:
+    measure = module("peers/measure")
+    kept = measure.KeptVectors(tmp_path / "vectors.sqlite")
+    kept.put({"a": [0.5, 0.25], "b": [1.0, 0.0]})
+    assert measure.KeptVectors(tmp_path / "vectors.sqlite").get(["a", "c"]) == {"a": [0.5, 0.25]}
+
+    class Fills(measure.Peer):
+        """Finds the files that hold the word, and fills up with the first notes."""
+
+        def search(self, query: str) -> list[str]:
+            notes = sorted(tmp_path.glob("note-*.md"))
+            return [p.name for p in notes if query in p.read_text(encoding="utf-8")] + [notes[0].name]
+
+        def update(self, folder: Path, changed: Path) -> None:
+            self.changed = changed.name
+
+        load = index = open = None
+
+    notes = [tmp_path / f"note-{n}.md" for n in range(2)]
+    for note in notes:
+        note.write_text("A note.", encoding="utf-8")
+    peer = type("Fills", (Fills,), {"__abstractmethods__": frozenset()})(None, "free", size=1, overlap=0, k=5)
+    found = measure._update(peer, tmp_path, notes, "zyx")
+    assert peer.changed == "note-1.md"
+    assert found["found_s"] is not None
+
+
 def test_a_job_of_the_comparison_runs_over_our_own_service(module, tmp_path: Path) -> None:
     data = module("peers/data")
     made = data.make(tmp_path / "documents", 60, 30)
     (tmp_path / "store").mkdir()
     arguments = ["--folder", str(made["folder"]), "--store", str(tmp_path / "store"), "--size", "400", "--overlap", "0"]
-    more = ["--queries", str(made["queries"]), "--change", str(made["change"]), "--word", data.NEW_WORD, "--seconds", "1"]
+    more = [
+        "--queries",
+        str(made["queries"]),
+        "--change",
+        *(str(made["folder"] / n) for n in data.NOTES),
+        "--word",
+        data.NEW_WORD,
+        "--seconds",
+        "1",
+    ]
     out = {}
     for job, extra in (("load", []), ("build", []), ("query", more)):
         line = [sys.executable, str(FOLDER / "peers" / "peer_ours.py"), job, *arguments, *extra, "--out", str(tmp_path / f"{job}.json")]

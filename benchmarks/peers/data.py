@@ -11,6 +11,7 @@ import numpy as np
 WORDS, VOCABULARY, A_FILE = 55, 50_000, 200  # words a paragraph, different words, paragraphs a file
 SIZE = 400  # characters; a paragraph has 300 to 400
 NEW_WORD = "zyxquorvlat"
+NOTES = [f"note-{n}.md" for n in range(10)]  # short files, one of which is changed
 _SYLLABLES = [a + b for a in "bcdfghjklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "er", "il", "os")]
 
 
@@ -25,7 +26,7 @@ def vocabulary(chance: np.random.Generator) -> np.ndarray:
 
 def make(folder: Path, chunks: int, queries: int = 400, seed: int = 0) -> dict[str, Any]:
     """Write the files, and ``queries.json`` beside the folder; returns the paths. What is there already is kept."""
-    place = {"folder": folder, "queries": folder.parent / "queries.json", "change": folder / "note.md"}
+    place = {"folder": folder, "queries": folder.parent / "queries.json"}
     if place["queries"].exists():
         return place
     folder.mkdir(parents=True, exist_ok=True)
@@ -49,7 +50,8 @@ def make(folder: Path, chunks: int, queries: int = 400, seed: int = 0) -> dict[s
                 text = code if asked[number] % 4 == 0 else " ".join(rare[[1, 3, 5, 7, 9]].tolist())
                 out.append({"id": code, "text": text, "file": name})
         (folder / name).write_text("\n\n".join(paragraphs) + "\n", encoding="utf-8")
-    place["change"].write_text("A short note, to be changed.\n", encoding="utf-8")
+    for name in NOTES:
+        (folder / name).write_text(f"A short note, to be changed: {name}.\n", encoding="utf-8")
     order = chance.permutation(len(out))
     place["queries"].write_text(json.dumps([out[i] for i in order]), encoding="utf-8")
     return place

@@ -2,7 +2,7 @@
 
     python peer_x.py load  --folder FOLDER --out FILE
     python peer_x.py build --folder FOLDER --store STORE --embedder free|bge --out FILE
-    python peer_x.py query --folder FOLDER --store STORE --embedder free|bge --queries FILE [--change FILE --word WORD] --out FILE
+    python peer_x.py query --folder FOLDER --store STORE --embedder free|bge --queries FILE [--change FILE ... --word WORD] --out FILE
     python peer_x.py rank  --store STORE --embedder bge --queries FILE --out FILE
 
 Needs numpy, and for `bge` onnxruntime and tokenizers; nothing of this project, except in the adapter of this project.
@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import resource
+import sqlite3
 import sys
 import threading
 import time
@@ -52,10 +53,11 @@ class BgeEmbedder:
 
     PREFIX = "Represent this sentence for searching relevant passages: "
 
-    def __init__(self) -> None:
+    def __init__(self, kept: Path | None = None) -> None:
         import onnxruntime
         from tokenizers import Tokenizer
 
+        self._kept = KeptVectors(kept) if kept else None
         folder = Path(os.environ["HYBRID_RAG_BGE"])
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
@@ -68,16 +70,48 @@ class BgeEmbedder:
         self._pool = ThreadPoolExecutor(os.cpu_count() or 1)
 
     def documents(self, texts: Sequence[str]) -> list[list[float]]:
-        return list(self._pool.map(self._one, texts))
+        known = self._kept.get(texts) if self._kept else {}
+        missing = list(dict.fromkeys(text for text in texts if text not in known))
+        made = dict(zip(missing, self._pool.map(self._one, missing), strict=True))
+        if self._kept and made:
+            self._kept.put(made)
+        return [known[text] if text in known else made[text] for text in texts]
 
     def query(self, text: str) -> list[float]:
-        return self._one(self.PREFIX + text)
+        return self.documents([self.PREFIX + text])[0]
 
     def _one(self, text: str) -> list[float]:
         row = self._tokenizer.encode(text)
         feeds = {"input_ids": row.ids, "attention_mask": row.attention_mask, "token_type_ids": row.type_ids}
         out = self._session.run(None, {k: np.array([v], np.int64) for k, v in feeds.items() if k in self._inputs})[0][0, 0]
         return (out / np.linalg.norm(out)).tolist()
+
+
+class KeptVectors:
+    """Vectors by text in a file, so that rankings can be measured again, and of several systems, without computing them again."""
+
+    def __init__(self, file: Path) -> None:
+        self._database = sqlite3.connect(file, check_same_thread=False, timeout=60)
+        self._lock = threading.Lock()
+        with self._lock, self._database:
+            self._database.execute("CREATE TABLE IF NOT EXISTS vectors (text BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID")
+
+    def get(self, texts: Sequence[str]) -> dict[str, list[float]]:
+        out = {}
+        with self._lock:
+            for text in texts:
+                row = self._database.execute("SELECT vector FROM vectors WHERE text = ?", (self._key(text),)).fetchone()
+                if row:
+                    out[text] = np.frombuffer(row[0], np.float32).tolist()
+        return out
+
+    def put(self, vectors: dict[str, list[float]]) -> None:
+        with self._lock, self._database:
+            rows = [(self._key(text), np.array(vector, np.float32).tobytes()) for text, vector in vectors.items()]
+            self._database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+
+    def _key(self, text: str) -> bytes:
+        return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
 
 
 class Peer(ABC):
@@ -87,6 +121,7 @@ class Peer(ABC):
     reads_itself = False  # `index` reads and chunks; `load` is measured apart
     searches_while_updating = False
     folder: Path | None = None
+    vectors: Path | None = None
 
     def __init__(self, store: Path | None, embedder: str, *, size: int, overlap: int, k: int) -> None:
         self.store, self.size, self.overlap, self.k = store, size, overlap, k
@@ -96,7 +131,7 @@ class Peer(ABC):
     @property
     def embedder(self) -> FreeEmbedder | BgeEmbedder:
         if self._embedder is None:
-            self._embedder = BgeEmbedder() if self.embedder_name == "bge" else FreeEmbedder()
+            self._embedder = BgeEmbedder(self.vectors) if self.embedder_name == "bge" else FreeEmbedder()
         return self._embedder
 
     @abstractmethod
@@ -145,8 +180,9 @@ def main(system: type[Peer]) -> None:
     started = float(os.environ.get("HYBRID_RAG_STARTED", time.time()))
     parser = argparse.ArgumentParser()
     parser.add_argument("job", choices=("load", "build", "query", "rank"))
-    for name in ("folder", "store", "queries", "change", "out"):
+    for name in ("folder", "store", "queries", "vectors", "out"):
         parser.add_argument(f"--{name}", type=Path)
+    parser.add_argument("--change", type=Path, nargs="*", default=[], help="files of which one is changed")
     parser.add_argument("--embedder", choices=("free", "bge"), default="free")
     parser.add_argument("--word", default="")
     parser.add_argument("--size", type=int, default=1000)
@@ -154,7 +190,7 @@ def main(system: type[Peer]) -> None:
     parser.add_argument("--seconds", type=float, default=10.0, help="bounds each of the two series of queries")
     a = parser.parse_args()
     peer = system(a.store, a.embedder, size=a.size, overlap=a.overlap, k=DEPTH if a.job == "rank" else K)
-    peer.folder = a.folder
+    peer.folder, peer.vectors = a.folder, a.vectors
     out: dict[str, Any] = {"versions": {name: version(name) for name in system.packages}}
     out |= {"load": _load, "build": _build, "query": _query, "rank": _rank}[a.job](peer, a, started)
     peer.close()
@@ -169,10 +205,10 @@ def _load(peer: Peer, a: argparse.Namespace, started: float) -> dict[str, Any]:
     peer.load(a.folder)  # imports and first calls
     times = []
     for _ in range(2):
-        begin = time.perf_counter()
+        begin, cpu = time.perf_counter(), _cpu_seconds()
         count = len(peer.load(a.folder))
-        times.append(time.perf_counter() - begin)
-    return {"load_s": min(times), "chunks": count}
+        times.append((time.perf_counter() - begin, _cpu_seconds() - cpu))
+    return {"load_s": min(t for t, _ in times), "load_cpu_s": min(c for _, c in times), "chunks": count}
 
 
 def _build(peer: Peer, a: argparse.Namespace, started: float) -> dict[str, Any]:
@@ -213,23 +249,25 @@ def _query(peer: Peer, a: argparse.Namespace, started: float) -> dict[str, Any]:
     times = [t for result in results for t in result]
     out["eight"] = _percentiles(times) | {"per_second": len(times) / (time.perf_counter() - begin)}
     out["rss_query_mb"] = round(_peak_mb(), 1)
-    if a.change is not None:
-        out |= _update(peer, a)
+    if a.change:
+        out |= _update(peer, a.folder, a.change, a.word)
     return out
 
 
-def _update(peer: Peer, a: argparse.Namespace) -> dict[str, float | None]:
-    """Seconds from a changed file to its new word being found (None: not within UPDATE_SECONDS), and to the end of the update."""
-    word = a.word
-    while a.change.name in peer.search(word)[:K]:  # near by chance: then it would be found before it is there
-        word += "q"
-    with a.change.open("a", encoding="utf-8") as file:
+def _update(peer: Peer, folder: Path, files: Sequence[Path], word: str) -> dict[str, float | None]:
+    """Seconds from a changed file to its new word being found (None: not within UPDATE_SECONDS), and to the end of the update.
+
+    Of the files one is changed that the word does not find beforehand: some systems fill their hits up with what does not match.
+    """
+    near = peer.search(word)[:K]
+    changed = next(path for path in files if path.name not in near)
+    with changed.open("a", encoding="utf-8") as file:
         file.write(f"\n\nThe new word of this paragraph is {word}, which stands nowhere else in the whole collection of files.\n")
     begin = time.perf_counter()
     done: list[float] = []
 
     def update() -> None:
-        peer.update(a.folder, a.change)
+        peer.update(folder, changed)
         done.append(time.perf_counter() - begin)
 
     thread = threading.Thread(target=update)
@@ -238,7 +276,7 @@ def _update(peer: Peer, a: argparse.Namespace) -> dict[str, float | None]:
         thread.join()
     found: float | None = None
     while found is None and time.perf_counter() - begin < UPDATE_SECONDS:
-        if a.change.name in peer.search(word)[:K]:
+        if changed.name in peer.search(word)[:K]:
             found = time.perf_counter() - begin
         time.sleep(0.02)
     thread.join()
