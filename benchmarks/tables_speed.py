@@ -20,9 +20,9 @@ MILLION = 1_000_000
 REPEATS = 7
 QUESTIONS = {
     "count": "How many sales were made through the web channel?",
-    "top ten by join": "Which ten categories have the highest number of sales?",
+    "top ten by join": "Which ten products have the highest total amount?",
 }
-SQL = {
+SQL = {  # the same as SQL
     "count": "SELECT count(*) FROM sales WHERE channel = 'web'",
     "top ten by join": (
         "SELECT product_name, sum(amount) FROM sales JOIN products USING (sku) GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 10"

@@ -11,7 +11,7 @@ import random
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,13 @@ def load(folder: Path) -> list[TableQuestion]:
     ]
 
 
+def elsewhere(asked: Sequence[TableQuestion], tables: int) -> list[TableQuestion]:
+    """Each question with ``tables`` other tables than its own, seeded: whatever is answered there was not asked."""
+    sources = sorted({q.source for q in asked})
+    rng = random.Random(SEED)
+    return [replace(q, source=other, gold=()) for q in asked for other in rng.sample([s for s in sources if s != q.source], tables)]
+
+
 def is_right(predicted: Iterable[Any], gold: Sequence[str]) -> bool:
     """Do the predicted values denote the gold answer?"""
     found = {value(p): p for p in predicted}
@@ -51,13 +58,17 @@ def is_right(predicted: Iterable[Any], gold: Sequence[str]) -> bool:
 
 
 def value(item: Any) -> tuple[str, Any]:
-    """("number", x), ("date", (year, month, day)) with None for parts not given, or ("text", normalised)."""
-    text = str(item).strip()
+    """("number", x), ("date", (year, month, day)) with None for parts not given, or ("text", normalised).
+
+    As in the set's evaluator a date of nothing but a year is a number; a truth value is what answers say of it, yes or no.
+    """
+    text = str(item).strip() if not isinstance(item, bool) else "yes" if item else "no"
     bare = text.replace(",", "")
     if (isinstance(item, (int, float)) and not isinstance(item, bool)) or re.fullmatch(r"[-+−]?\d+(?:\.\d+)?%?", bare):
         return "number", round(float(bare.replace("−", "-").rstrip("%")), 6)
     if match := re.fullmatch(r"(\d{4}|xxxx)-(\d{1,2}|xx)-(\d{1,2}|xx)", text.casefold()):
-        return "date", tuple(None if "x" in part else int(part) for part in match.groups())
+        year, month, day = (None if "x" in part else int(part) for part in match.groups())
+        return ("number", float(year)) if year is not None and month is None and day is None else ("date", (year, month, day))
     match = re.fullmatch(r"(?:(\d{1,2}) )?([A-Za-z]{3,9})\.?(?: (\d{1,2}))?(?:,? ?(\d{4}))?", text)
     if match and (month := match.group(2)[:3].casefold()) in MONTHS:
         day = match.group(1) or match.group(3)

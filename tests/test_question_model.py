@@ -55,7 +55,7 @@ def script(server: FakeOllama, *replies: str) -> None:
 
 
 def query(sql: str, wanted: bool = True) -> str:
-    return json.dumps({"table_question": wanted, "sql": sql})
+    return json.dumps({"sql": sql if wanted else ""})
 
 
 def test_the_models_query_is_run_and_proved(store: TableStore, server: FakeOllama) -> None:
@@ -68,10 +68,10 @@ def test_the_models_query_is_run_and_proved(store: TableStore, server: FakeOllam
     assert answer.table.sources == ("orders.csv",)
     assert answer.citations[0].source == "orders.csv"
     first = server.bodies("/api/chat")[0]
-    assert first["format"]["required"] == ["table_question", "sql"]
+    assert first["format"]["required"] == ["sql"]
     prompt = first["messages"][-1]["content"]
-    assert 'Table "orders": 12 records' in prompt
-    assert '"amount" BIGINT' in prompt and "O-1 | Graz | 10" in prompt
+    assert "CREATE TABLE orders ( -- 12 records of orders.csv" in prompt
+    assert "  amount BIGINT, -- 10 to 120" in prompt and "O-1 | Graz | 10" in prompt
 
 
 def test_only_the_relevant_cards_are_shown(store: TableStore, server: FakeOllama) -> None:
@@ -88,13 +88,13 @@ def test_rules_come_first(store: TableStore, server: FakeOllama) -> None:
 
 
 def test_a_failing_query_goes_back_once_with_its_error(store: TableStore, server: FakeOllama) -> None:
-    script(server, query("SELECT count(*) FROM orders WHERE town LIKE 'B%'"), query(COUNT), "4 orders.")
+    script(server, query("SELECT count(*) FROM orders WHERE length(town) > 1"), query(COUNT), "4 orders.")
     answer = answerer(store, server).answer(QUESTION)
     assert answer.table.rows == ((4,),)
     assert "written anew" in answer.notes[0]
     told = server.bodies("/api/chat")[1]["messages"]
     assert [m["role"] for m in told] == ["system", "user", "assistant", "user"]
-    assert "town" in told[-1]["content"]
+    assert "There is no column town" in told[-1]["content"]
 
 
 @pytest.mark.parametrize(
@@ -103,14 +103,14 @@ def test_a_failing_query_goes_back_once_with_its_error(store: TableStore, server
         [query("SELECT nothing FROM orders"), query("SELECT nowhere FROM orders"), query(COUNT)],
         [query("DROP TABLE orders"), query("SELECT * FROM read_csv('/etc/passwd')"), query(COUNT)],
         ["no JSON at all", "{}", query(COUNT)],
-        [query("SELECT 1; SELECT 2"), json.dumps({"table_question": True, "sql": ["x"]}), query(COUNT)],
+        [query("SELECT 1; SELECT 2"), json.dumps({"sql": ["x"]}), query(COUNT)],
     ],
 )
 def test_after_two_failing_queries_there_is_no_answer(store: TableStore, server: FakeOllama, replies: list[str]) -> None:
     script(server, *replies)
     answer, notes = answerer(store, server).attempt(QUESTION)
     assert answer is None
-    assert notes == () if replies[1] == "{}" else "did not run" in notes[0]
+    assert "did not run" in notes[0]
     assert len(server.bodies("/api/chat")) <= 2
 
 
@@ -141,11 +141,59 @@ def test_numbers_may_be_written_with_separators() -> None:
     assert question_model.stands("Two cities.", TableResult("", ("n",), ((2,),)))
 
 
+def test_a_sentence_with_a_name_that_nobody_said_is_not_shown(store: TableStore, server: FakeOllama) -> None:
+    result = TableResult("", ("winner",), (("Mike Eddy",),))
+    question = "who is the next player listed after mike eddy?"
+    assert not question_model.stands("The next player listed after Mike Eddy is John Doe.", result, question)
+    assert not question_model.stands("John Doe is listed after Mike Eddy.", result, question)
+    assert question_model.stands("The winner after Mike Eddy is Mike Eddy.", result, question)
+    won = TableResult("", ("count",), ((8,),))
+    assert not question_model.stands("There were 8 more games won than lost.", won, "how many games were in the superdome?")
+    script(server, query("SELECT city FROM orders WHERE order_id = 'O-3'"), "The city of the order is Bern in Switzerland.")
+    assert answerer(store, server).answer("What is the total city of the orders that begin with O?").answer == "city: Bern."
+
+
+def test_a_comparison_is_said_by_code_for_a_sentence_could_turn_it_round(store: TableStore, server: FakeOllama) -> None:
+    script(server, query("SELECT city FROM orders ORDER BY amount DESC LIMIT 1"), "Graz has a higher amount than Bern.")
+    answer = answerer(store, server).answer("Which city has the highest amount of orders, Bern or Graz, in a good year?")
+    assert answer.answer == "city: Bern."
+    assert len(server.bodies("/api/chat")) == 1
+
+
 def test_unreadable_cells_are_named(store: TableStore, server: FakeOllama) -> None:
     script(server, query("SELECT max(amount) FROM orders"), "120")
     answer = answerer(store, server).answer("What is the highest amount of the orders that begin with O?")
     assert answer.table.rows == ((120,),)
     assert answer.table.excluded == ("1 record has no readable amount (row 5).",)
+
+
+def test_what_a_text_was_taken_for_is_told(store: TableStore, server: FakeOllama) -> None:
+    script(server, query("SELECT count(*) FROM orders WHERE city = 'berne'"), "4 orders.")
+    answer = answerer(store, server).answer(QUESTION)
+    assert answer.table.rows == ((4,),)
+    assert answer.sql == "SELECT count(*) FROM orders WHERE (city IN ('Bern'))"
+    assert answer.notes == ("“berne” was read as city: “Bern”.",)
+
+
+def test_a_text_that_no_cell_holds_goes_back_once_with_cells(store: TableStore, server: FakeOllama) -> None:
+    script(server, query("SELECT count(*) FROM orders WHERE city = 'Basel'"), query(COUNT), "4 orders.")
+    answer = answerer(store, server).answer(QUESTION)
+    assert answer.table.rows == ((4,),)
+    told = server.bodies("/api/chat")[1]["messages"][-1]["content"]
+    assert told.startswith("No cell of city is like 'Basel'; its cells: 'Bern', 'Graz', 'Linz'.")
+    script(server, query("SELECT count(*) FROM orders WHERE city = 'Basel'"))
+    answer = answerer(store, server).answer(QUESTION)  # the model keeps to it
+    assert (answer.answer, answer.sql) == ("Count: 0.", "SELECT count(*) FROM orders WHERE city = 'Basel'")
+
+
+def test_a_question_of_one_table_that_names_its_cells_cannot_be_declined(store: TableStore, server: FakeOllama) -> None:
+    script(server, query("SELECT city FROM orders WHERE order_id = 'O-1'"))
+    tables = answerer(store, server)
+    assert tables.answer("was O-1 or O-2 nearer to the sea?", only="orders.csv").answer == "city: Graz."
+    tables.answer("how far is it to the sea?", only="orders.csv")
+    named, unnamed = (server.bodies("/api/chat")[i]["messages"][0]["content"] for i in (0, 1))
+    assert "cannot answer" not in named
+    assert "cannot answer" in unnamed
 
 
 def test_an_empty_result_is_said(store: TableStore, server: FakeOllama) -> None:

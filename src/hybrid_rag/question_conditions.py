@@ -11,7 +11,9 @@ from hybrid_rag.question_items import Item, When, plural
 from hybrid_rag.question_reading import Condition, Field
 from hybrid_rag.question_words import stem, stems
 
+COMMON_STEM = 5  # letters that a verb and the one who does it share: "directed", "director"
 MOST_DATED = 3  # columns that a date may mean
+FINISHING = frozenset(stem(w) for w in ("finish", "place", "rank", "end"))  # "who finished in first place"
 RANK_NAMES = frozenset((stem(w),) for w in ("position", "place", "rank"))
 
 
@@ -117,10 +119,16 @@ class _Reducer:
             if self._kind(i - 1) == "v" and self._kind(i) == "u" and plural(self._items[i].words[-1]):
                 del self._items[i]
                 self._out.guessed = True
-            elif (
+            elif (self._kind(i) == "u" and self._kind(i + 1) == "v" and self._does(i)) or (
                 self._kind(i - 1) == "v" and self._kind(i) == "c" and self._kind(i + 1) in ("&", "|") and self._is_of(i, self._items[i - 1])
             ):
                 del self._items[i]
+
+    def _does(self, i: int) -> bool:
+        """Is the word at ``i`` what those in the column of the following value do: "directed by X", in the column "director"?"""
+        word = self._items[i].words[-1].stem
+        names = stems(self._items[i + 1].matches[0].field.label)
+        return len(names) == 1 and len(word) >= COMMON_STEM and word[:COMMON_STEM] == names[0][:COMMON_STEM]
 
     # ------------------------------------------------------------ numbers
 
@@ -218,12 +226,13 @@ class _Reducer:
         value = self._items[i].value
         if column is None or value < 1 or stems(column.label)[-1:] not in RANK_NAMES or column.is_time:
             return False
+        first = i - 1 if self._kind(i - 1) == "u" and self._items[i - 1].words[-1].stem in FINISHING else i
         if column.is_number:
-            self._equal_number(column, [float(value)], i, i + 1)
+            self._equal_number(column, [float(value)], first, i + 1)
             return True
         number = int(value)
         cells = (str(number), f"{number}.", f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number, 'th') }")
-        self._put(i, i + 1, Condition(f"lower(trim({column.sql})) IN (?, ?, ?)", cells, f"{column.label} is {number}", (column,)))
+        self._put(first, i + 1, Condition(f"lower(trim({column.sql})) IN (?, ?, ?)", cells, f"{column.label} is {number}", (column,)))
         return True
 
     def _equal_number(self, column: Field, values: list[float], first: int, last: int) -> None:

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from hybrid_rag.question_conditions import same
-from hybrid_rag.question_frame import PLURAL_PLACES, RANKS, Frame
+from hybrid_rag.question_frame import PLURAL_PLACES, RANKS, Frame, identifies
 from hybrid_rag.question_items import Item, plural
 from hybrid_rag.question_reading import Field, Reading
 from hybrid_rag.question_words import stems
+
+MOST_SHARED = 0.6  # different values a record, up to which a column groups the records
 
 
 class Extremes(Frame):
@@ -52,6 +54,8 @@ class Extremes(Frame):
                 yield from self._extreme_of(columns[0], values, places, hint)
         elif re.fullmatch("w?[nm]?s[nN]?c", bare):
             yield from self._extreme_of(columns[0], values, places, hint)
+        elif re.fullmatch("w?csu", bare) and self._wide:  # which director has the most cartoons
+            yield from self._most_named(columns[0], values, places, hint)
         elif re.fullmatch("w?cs", bare):
             yield from self._most_records(columns[0], values, places, hint)
         elif re.fullmatch("w?su?", bare) and hint and hint != "top":
@@ -63,16 +67,18 @@ class Extremes(Frame):
             yield self._reading(
                 "ranked", target=target, measure=measure, places=places or (PLURAL_PLACES if self._plural_noun() else 1), **values
             )
-        elif re.fullmatch("w?s(?:c|u)?gc", bare):  # top five products by price, top three cities by order value
+        elif re.fullmatch("w?s(?:c|u)?g[TA]?c", bare):  # top five products by price, top three cities by total order value
             measure = self._field(columns[-1], number=True)
             target = self._field(columns[0]) if len(columns) == 2 else self._fields.naming()
             if measure is None or target is None or not measure.is_number or not (len(columns) == 2 or self._noun_is_given()):
                 return
             places = places or PLURAL_PLACES
-            if target.is_key or target.column.distinct == self._fields.card.rows:
-                yield self._reading("ranked", target=target, measure=measure, places=places, **values)
+            if target.is_key or (target.join is None and target.column.distinct == self._fields.card.rows):
+                if "T" not in bare and "A" not in bare:
+                    yield self._reading("ranked", target=target, measure=measure, places=places, **values)
             else:
-                yield self._by_value(target, measure=measure, aggregate="sum", places=places, **values)
+                kind = "avg" if "A" in bare else "sum"
+                yield self._by_value(target, measure=measure, aggregate=kind, places=places, **values)
 
     def _ranked(self, target: Field | None, item: Item, values: dict[str, Any], places: int, hint: str, many: bool) -> Iterator[Reading]:
         measure = self._field(item, number=True, wanted=lambda f: f.is_number or f.is_time)
@@ -154,6 +160,21 @@ class Extremes(Frame):
             return
         many = PLURAL_PLACES if plural(item.words[-1]) and not self._wide else 1
         yield self._by_value(target, places=places or many, **values)
+
+    def _most_named(self, item: Item, values: dict[str, Any], places: int, hint: str) -> Iterator[Reading]:
+        """ "which director has the most cartoons": a noun that the table does not know is what its records are, where it counts nothing else."""
+        target = self._field(item)
+        noun = self._items[-1]
+        if target is None or target.column.type != "text" or hint or places or noun.kind != "u" or not plural(noun.words[-1]):
+            return
+        counted = [
+            f
+            for f in self._fields.own
+            if f.is_number and not identifies(f) and f not in self._fields.years() and not (set(stems(f.label)) & RANKS)
+        ]
+        if counted or (target.column.distinct or 0) > MOST_SHARED * self._fields.card.rows:
+            return
+        yield self._by_value(target, places=1, **values)
 
     def _by_value(self, target: Field, **values: Any) -> Reading:
         """A count, sum or average by each value of ``target``."""

@@ -94,10 +94,10 @@ def _tidy(items: list[Item]) -> list[Item]:
         following = items[i + 1] if i + 1 < len(items) else None
         before = out[-1] if out else None
         beside = [j is None or j.kind in "kvV" for j in (before, following)]
-        pair = before is not None and before.kind == "v" and following is not None and following.kind == "v"
+        pair = before is not None and before.kind == "v" and following is not None and following.kind == "v" and _alike(before, following)
         if item.kind == "&" and (item.value == "both" or any(beside)) and not pair:
             continue
-        if item.kind == "g" and item.value == "by" and not (following is not None and following.kind == "c"):
+        if item.kind == "g" and item.value == "by" and next((j.kind for j in items[i + 1 :] if j.kind not in "UTA"), "") != "c":
             continue
         if item.kind == "w" and any(j.kind in "wmnN" for j in out) and item.value in ("which", "who", "where", "when", "what"):
             if item.value in ("which", "what") and following is not None and following.kind in "cu":
@@ -108,6 +108,11 @@ def _tidy(items: list[Item]) -> list[Item]:
             continue
         out.append(item)
     return out
+
+
+def _alike(some: Item, other: Item) -> bool:
+    """Do two values stand in the same column, so that they can be held against each other?"""
+    return same(some.matches[0].field, other.matches[0].field)
 
 
 def identifies(field: Field) -> bool:

@@ -24,10 +24,10 @@ class Pairs(Frame):
         return tuple(c for c in self._conditions if c not in gone)
 
     def _neighbours(self) -> Iterator[Reading]:
-        full = self._full.replace("U", "")
-        if not self._wide or not re.fullmatch("w[yfe]?(?:c|u)?[yf]?[bx>](?:c)?v|w(?:c|u)?yv", full):
-            return
         kinds = [i for i in self._items if i.kind not in "kU"]
+        kinds = [i for i in kinds if i.kind != "v" or i is kinds[-1]]  # the others are conditions on both records
+        if not self._wide or not re.fullmatch("w[yfe]?(?:c|u)?[yf]?[bx>](?:c)?v|w(?:c|u)?yv", "".join(i.kind for i in kinds)):
+            return
         anchor = kinds[-1]
         sign = next(i for i in kinds if i.kind in "bx>y" and (i.kind != "y" or not any(j.kind in "bx" for j in kinds)))
         if sign.kind == ">" and sign.words[0].plain not in ("above", "below"):
@@ -38,7 +38,7 @@ class Pairs(Frame):
         if sign.kind == ">":
             step = -1 if sign.words[0].plain == "above" else 1
         others = self._without(anchor)
-        if not step or others:
+        if not step or any(not c.picks for c in others):
             return
         columns = [i for i in kinds if i.kind == "c"]
         target = self._field(columns[0]) if columns else anchor.matches[0].field
@@ -51,21 +51,23 @@ class Pairs(Frame):
         orders = [None] if sign.kind == ">" or self._listed else [None, *self._times()[:1]]
         for order in orders:
             yield self._reading(
-                "neighbour", target=target, conditions=(), anchor=(anchor.value,), descending=step < 0, order=order, one=True
+                "neighbour", target=target, conditions=others, anchor=(*others, anchor.value), descending=step < 0, order=order, one=True
             )
 
     def _comparisons(self) -> Iterator[Reading]:
         """ "which has more points, A or B"."""
         full = self._full.replace("U", "")
-        if not self._wide or full.count("v|v") != 1:
+        if not self._wide or full.count("v|v") + full.count("BV") != 1:
             return
-        rest = full.replace("v|v", "")
+        rest = full.replace("v|v", "").replace("BV", "")
         if not re.fullmatch("w?c?[Msf]c?|w?[Msf]c|w?cc?[Msf]|[Ms]c", rest):
             return
-        first, second = [i for i in self._items if i.kind == "v"][:2]
-        field = first.matches[0].field
-        if not same(field, second.matches[0].field) or len(self._without(first, second)) > 0:
+        pair = [i for i in self._items if i.kind in "vV"]
+        matches = pair[0].matches if pair[0].kind == "V" else tuple(i.matches[0] for i in pair[:2])
+        if len(matches) != 2 or not same(matches[0].field, matches[1].field) or len(self._without(*pair)) > 0:
             return
+        first, second = matches
+        field = first.field
         sign = next(i for i in self._items if i.kind in "Msf")
         columns = [
             f
@@ -91,8 +93,8 @@ class Pairs(Frame):
             return
         if set(stems(measure.label)) & RANKS:
             return
-        cells = tuple(dict.fromkeys((*first.matches[0].cells, *second.matches[0].cells)))
-        if len(first.matches[0].cells) != 1 or len(second.matches[0].cells) != 1:
+        cells = tuple(dict.fromkeys((*first.cells, *second.cells)))
+        if len(first.cells) != 1 or len(second.cells) != 1:
             return
         either = Condition(
             f"{field.sql} IN ({', '.join('?' * len(cells))})", cells, f"{field.label} is {' or '.join(cells)}", (field,), cells

@@ -155,10 +155,10 @@ def _neighbour(reading: Reading, table: str) -> tuple[str, tuple[Any, ...]]:
     by = reading.order.sql if reading.order else q(ROW)
     anchor, parameters = where(reading, reading.anchor)
     sign, order = ("<", "DESC") if reading.descending else (">", "ASC")
-    clause, _ = where(reading, (), f"{by} {sign} (SELECT {by} FROM {table}{anchor})")
+    clause, given = where(reading, None, f"{by} {sign} (SELECT {by} FROM {table}{anchor})")
     return (
         f"SELECT {reading.target.sql}, {q(ROW)} FROM {table}{clause} QUALIFY rank() OVER (ORDER BY {by} {order}) = 1 ORDER BY {q(ROW)}",
-        parameters,
+        given + parameters,
     )
 
 

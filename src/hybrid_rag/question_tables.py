@@ -11,9 +11,9 @@ from hybrid_rag.question_fields import Fields, Values
 from hybrid_rag.question_items import is_known
 from hybrid_rag.question_reading import Field
 from hybrid_rag.question_words import is_filler, words_of
-from hybrid_rag.records import TableCard
+from hybrid_rag.records import TableCard, TableColumn
 from hybrid_rag.table_store import TableStore
-from hybrid_rag.tables import q
+from hybrid_rag.tables import RAW, q
 
 MOST_DISTINCT = 5_000  # different cells of a column whose words are kept in memory, when a question is asked of one table
 KEPT_TABLES = 1_000  # whose words are kept in memory
@@ -59,6 +59,13 @@ class TableWords:
                 f"SELECT DISTINCT {field.sql} FROM {q(card.name)} WHERE {field.sql} IS NOT NULL ORDER BY 1", (), [card.name]
             )
         ]
+
+    def cells(self, card: TableCard, column: TableColumn) -> Sequence[str]:
+        """The different cells of a column as written; none when there are more than ``MOST_DISTINCT``."""
+        name = column.name if column.type == "text" else column.name + RAW
+        sql = f"SELECT DISTINCT {q(name)} FROM {q(card.name)} WHERE {q(name)} IS NOT NULL ORDER BY 1 LIMIT {MOST_DISTINCT + 1}"
+        found = [str(row[0]) for row in self._store.fetch(sql, (), [card.name])]
+        return found if len(found) <= MOST_DISTINCT else ()
 
     def find(self, fields: Fields, texts: Sequence[str]) -> list[tuple[Field, str, str]]:
         """Text columns in which one of the texts is a whole cell, with the cell as written."""

@@ -77,7 +77,7 @@ class TableAnswerer:
         readings = [r for card in cards for r in self._readings(question, card, wide)]
         answer, notes = self._surest(question, readings), ()
         if answer is None and (shown := self._for_model(question, cards, wide)) and (model := chat or self._chat()):
-            answer, notes = self._by_model(question, shown, model, cancel)
+            answer, notes = self._by_model(question, shown, model, wide, cancel)
         if answer is not None:
             times = {"table": (time.perf_counter() - started) * 1000}
             answer = replace(answer, milliseconds=times)
@@ -157,10 +157,10 @@ class TableAnswerer:
         return list({card.name: card for card in (*found, *joined)}.values())
 
     def _by_model(
-        self, question: str, cards: Sequence[TableCard], chat: OllamaChat, cancel: Callable[[], bool] | None
+        self, question: str, cards: Sequence[TableCard], chat: OllamaChat, wide: bool, cancel: Callable[[], bool] | None
     ) -> tuple[Answer | None, tuple[str, ...]]:
         try:
-            outcome = question_model.ask(question, cards, self._store, chat, cancel)
+            outcome = question_model.ask(question, cards, self._words, self._store, chat, wide=wide, cancel=cancel)
         except OllamaError as error:
             if not self._quote_on_failure:
                 raise
@@ -184,7 +184,7 @@ class TableAnswerer:
         )
         tokens = {"prompt": outcome.tokens[0], "answer": outcome.tokens[1]}
         check = "Every number of the answer stands in the result of the query."
-        tried = ("A first query failed and was written anew.",) if len(outcome.tried) > 1 else ()
+        tried = (*outcome.notes, *(("A first query failed and was written anew.",) if len(outcome.tried) > 1 else ()))
         answer = Answer(
             question, outcome.sentence, "table", False, cited, sql=found.sql, table=result, model=chat.model, tokens=tokens,
             checks=(check,), notes=tried,

@@ -33,11 +33,12 @@ def check(sql: str, tables: Collection[str], remedy: str = "") -> tuple[str, tup
     if statements[0].type != duckdb.StatementType.SELECT:
         raise SqlRejectedError(f"Only SELECT is allowed, not {statements[0].type.name}.", "The tables are read-only.")
     known = {name.casefold(): name for name in tables}
-    used = _judged(_tree(sql), known, remedy)
+    used = _judged(tree_of(sql), known, remedy)
     return sql.strip().rstrip(";").rstrip(), used
 
 
-def _tree(sql: str) -> Any:
+def tree_of(sql: str) -> Any:
+    """The syntax tree of a SELECT. Raises SqlRejectedError."""
     import duckdb
 
     try:
@@ -52,10 +53,12 @@ def _tree(sql: str) -> Any:
 
 
 def _judged(tree: Any, known: dict[str, str], remedy: str) -> tuple[str, ...]:
-    nodes = list(_nodes(tree))
-    named = {str(entry["key"]).casefold() for node in nodes if isinstance(node.get("map"), list) for entry in node["map"] if "key" in entry}
+    all_nodes = list(nodes(tree))
+    named = {
+        str(entry["key"]).casefold() for node in all_nodes if isinstance(node.get("map"), list) for entry in node["map"] if "key" in entry
+    }
     used: list[str] = []
-    for node in nodes:
+    for node in all_nodes:
         kind = node.get("type")
         if kind == "BASE_TABLE":
             path = [str(p) for p in node.get("qualified_name", {}).get("path", [node.get("table_name", "")])]
@@ -83,22 +86,42 @@ def records_of(sql: str) -> str | None:
     """The statement that gives the record numbers that a checked SELECT over one table stands on; None for other forms."""
     import duckdb
 
-    tree = _tree(sql)
+    tree = tree_of(sql)
     node = tree["statements"][0]["node"]
     if node.get("type") != "SELECT_NODE" or (node.get("from_table") or {}).get("type") != "BASE_TABLE" or node["cte_map"]["map"]:
         return None
-    plain = _tree('SELECT "_row" FROM t')["statements"][0]["node"]
+    plain = tree_of('SELECT "_row" FROM t')["statements"][0]["node"]
     for part in ("select_list", "group_expressions", "group_sets", "having", "qualify", "modifiers", "aggregate_handling"):
         node[part] = plain[part]
     try:
-        return str(_parser().cursor().execute("SELECT json_deserialize_sql(?::JSON)", [json.dumps(tree)]).fetchone()[0])
+        return statement(tree)
     except duckdb.Error:
         return None
 
 
+def statement(tree: Any) -> str:
+    """A syntax tree as SQL, in the forms that people write."""
+    sql = str(_parser().cursor().execute("SELECT json_deserialize_sql(?::JSON)", [json.dumps(tree)]).fetchone()[0])
+    parts = sql.split("'")  # every second part is inside a text
+    for form, common in (
+        ("count_star()", "count(*)"),
+        (" !~~* ", " NOT ILIKE "),
+        (" ~~* ", " ILIKE "),
+        (" !~~ ", " NOT LIKE "),
+        (" ~~ ", " LIKE "),
+    ):
+        parts[::2] = [part.replace(form, common) for part in parts[::2]]
+    return "'".join(parts)
+
+
+def expression(sql: str) -> Any:
+    """The syntax tree of an expression of our own."""
+    return tree_of(f"SELECT {sql} FROM t")["statements"][0]["node"]["select_list"][0]
+
+
 def columns_in(sql: str) -> frozenset[str]:
     """Names of the columns that a checked SELECT mentions, in lower case."""
-    names = (node["column_names"][-1] for node in _nodes(_tree(sql)) if node.get("type") == "COLUMN_REF" and node.get("column_names"))
+    names = (node["column_names"][-1] for node in nodes(tree_of(sql)) if node.get("type") == "COLUMN_REF" and node.get("column_names"))
     return frozenset(str(name).casefold() for name in names)
 
 
@@ -106,7 +129,8 @@ def _forbidden(function: str) -> bool:
     return function in FORBIDDEN_FUNCTIONS or function.startswith(FORBIDDEN_PREFIXES)
 
 
-def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
+def nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    """All nodes of a syntax tree."""
     waiting = [tree]
     while waiting:
         node = waiting.pop()

@@ -1,0 +1,137 @@
+"""A model's query held against the cells: what it means is found, what it asks for runs, and what was changed is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hybrid_rag.errors import SqlRejectedError
+from hybrid_rag.loading import Limits, tabular
+from hybrid_rag.question_cells import meant, mentions
+from hybrid_rag.question_mending import mended
+from hybrid_rag.question_prompt import card_text, told
+from hybrid_rag.question_tables import TableWords
+from hybrid_rag.table_store import SqlLimits, TableStore
+from hybrid_rag.tables import build
+
+RACE = """Pos,Driver,Car,Country,Time,Date,Season
+1a,Jörg Müller,Ford Sierra RS500,Germany (FRG),9:58.4,4 May 1990,1990
+2b,Ann O'Hara,Ford Sierra RS500[1],Ireland,10:01.2,4 May 1990,1990
+10c,Bo Lind,BMW M3,Sweden,10:40.0,unknown,1991
+9d,Cy Young,BMW M3,United States,10:20.9,7 June 1991,1991
+3e,Di Rossini,Alfa 75,Italy,10:05.5,7 June 1991,1991
+"""
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory):
+    folder: Path = tmp_path_factory.mktemp("tables")
+    (folder / "race.csv").write_text(RACE, encoding="utf-8")
+    card = build(tabular.read(folder / "race.csv", Limits()).rows, folder / "race.parquet", source="race.csv")
+    store = TableStore(folder, lambda: [(card, "race.parquet")], lambda: 1, limits=SqlLimits(seconds=5))
+    yield store, TableWords(store, {})
+    store.close()
+
+
+def first(parts, sql: str) -> list:
+    store, words = parts
+    return [row[0] for row in store.query(mended(sql, store.cards(), words.cells).sql).rows]
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT car FROM race WHERE driver = 'jorg muller'", ["Ford Sierra RS500"]),  # case, accents
+        ("SELECT driver FROM race WHERE car = 'Ford Sierra'", ["Jörg Müller", "Ann O'Hara"]),  # words inside cells
+        ("SELECT driver FROM race WHERE car = 'ford sierra rs500'", ["Jörg Müller", "Ann O'Hara"]),  # a footnote
+        ("SELECT driver FROM race WHERE lower(country) = lower('Germany')", ["Jörg Müller"]),  # a remark in brackets
+        ("SELECT car FROM race WHERE driver = 'Di Rosini'", ["Alfa 75"]),  # a misspelling
+        ("SELECT car FROM race WHERE country = 'Bo Lind'", ["BMW M3"]),  # the wrong column
+        ("SELECT driver FROM race WHERE driver = 'Sweden'", ["Bo Lind"]),
+        ("SELECT driver FROM race WHERE car LIKE '%bmw%'", ["Bo Lind", "Cy Young"]),
+        ("SELECT driver FROM race WHERE car NOT LIKE 'ford%' AND car != 'alfa 75'", ["Bo Lind", "Cy Young"]),
+        ("SELECT driver FROM race WHERE driver IN ('O''Hara', 'lind')", ["Ann O'Hara", "Bo Lind"]),
+        ("SELECT driver FROM race WHERE date LIKE '%May%'", ["Jörg Müller", "Ann O'Hara"]),  # a typed column, as written
+        ("SELECT driver FROM race WHERE date = 'unknown'", ["Bo Lind"]),
+        ("SELECT driver FROM race WHERE date = '1991-06-07' ORDER BY driver", ["Cy Young", "Di Rossini"]),  # as it is
+        ("SELECT driver FROM race ORDER BY pos DESC LIMIT 1", ["Bo Lind"]),  # 10c is behind 9d
+        ("SELECT driver FROM race ORDER BY time LIMIT 1", ["Jörg Müller"]),  # 9:58 is shorter than 10:01
+        ("SELECT max(pos) FROM race", ["10c"]),
+        ("SELECT max(time) FROM race", ["10:40.0"]),
+        ("SELECT driver FROM race WHERE pos = 2", ["Ann O'Hara"]),
+        ("SELECT count(*) FROM race WHERE pos < 4", [3]),
+        ("SELECT count(*) FROM race WHERE pos BETWEEN 2 AND 9", [3]),
+        ("SELECT count(*) FROM race WHERE year(season) = 1991", [3]),
+        ("SELECT drivers FROM race WHERE pos = '1a'", ["Jörg Müller"]),  # the column is called driver
+        ("SELECT driver FROM race WHERE time = (SELECT min(time) FROM race)", ["Jörg Müller"]),
+    ],
+)
+def test_a_query_finds_what_it_means(parts, sql: str, expected: list) -> None:
+    assert first(parts, sql) == expected
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT driver FROM race WHERE car = 'BMW M3' AND season > 1990 ORDER BY season DESC LIMIT 1",
+        "SELECT count(*) FROM race WHERE car = 'Lada Niva'",  # no cell is near: it stays, and finds nothing
+        "SELECT country, count(*) FROM race GROUP BY country ORDER BY count(*) DESC",
+        "SELECT car FROM elsewhere WHERE x = 'y'",
+    ],
+)
+def test_what_is_right_stays_as_it_is(parts, sql: str) -> None:
+    store, words = parts
+    found = mended(sql, store.cards(), words.cells)
+    assert (found.sql, found.changes) == (sql, ())
+
+
+def test_a_text_that_no_cell_holds_is_told_with_cells(parts) -> None:
+    store, words = parts
+    found = mended("SELECT count(*) FROM race WHERE car LIKE '%Lada%'", store.cards(), words.cells)
+    assert found.sql == "SELECT count(*) FROM race WHERE (car ILIKE '%Lada%')"
+    assert found.unknown == ("No cell of car is like 'Lada'; its cells: 'Alfa 75', 'BMW M3', 'Ford Sierra RS500', 'Ford Sierra RS500[1]'.",)
+
+
+def test_what_cannot_be_met_is_told(parts) -> None:
+    store, words = parts
+    both = "SELECT season - season FROM race WHERE driver = 'Bo Lind' AND driver = 'Cy Young'"
+    assert mended(both, store.cards(), words.cells).unknown == (
+        "No record has 'Bo Lind' and 'Cy Young' in driver at once: use OR, or a subquery for each.",
+    )
+    assert mended("SELECT car FROM race WHERE circuit = 'Spa'", store.cards(), words.cells).unknown == (
+        "There is no column circuit; all records may be about it.",
+    )
+
+
+def test_changes_are_told(parts) -> None:
+    store, words = parts
+    changes = mended("SELECT car FROM race WHERE country = 'bo lind' ORDER BY pos", store.cards(), words.cells).changes
+    assert changes == ("“bo lind” was read as Driver: “Bo Lind”.", "Pos was ordered by the numbers in it.")
+
+
+def test_what_is_no_select_is_refused(parts) -> None:
+    store, words = parts
+    with pytest.raises(SqlRejectedError):
+        mended("DROP TABLE race", store.cards(), words.cells)
+
+
+def test_cells_that_a_text_means() -> None:
+    cells = ["St. Mary's (London)", "St. Mary's Hospital", "Graz", "Grazing Fields"]
+    assert meant("st mary's", cells).cells == ("St. Mary's (London)",)
+    assert meant("hospital", cells).cells == ("St. Mary's Hospital",)
+    assert meant("Gratz", ["Graz", "Linz"]).cells == ("Graz",)
+    assert meant("hospital", cells, whole=True) is None
+    assert meant("Vienna", cells) is None
+    assert meant("%", cells) is None
+
+
+def test_the_prompt_names_the_cells_of_the_question_and_shows_their_records(parts) -> None:
+    store, words = parts
+    card = store.cards()[0]
+    named = [(card, m) for m in mentions("what car did cy young or di rosini drive?", *words.of(card, True))]
+    text = told("what car did cy young or di rosini drive?", [card], named, store, 5000)
+    assert "Cells with words of the question: driver: 'Cy Young'; driver: 'Di Rossini'" in text
+    assert "4 | 9d | Cy Young | BMW M3" in text
+    assert text.endswith("Question: what car did cy young or di rosini drive?")
+    assert "  season BIGINT -- 1990 to 1991" in card_text(card, store)
