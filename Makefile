@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSPECTOR := 2.12.0
 export PYTHONUTF8 = 1
 
-.PHONY: browser demo test test-long lint format bench setup setup-test clean
+.PHONY: browser demo test test-long lint format bench bench-growth setup setup-test clean
 .DEFAULT_GOAL := help
 
 help:  ## Show the targets.
@@ -66,6 +66,10 @@ format: $(VENV)/ready-test  ## Format the code.
 bench: $(VENV)/ready-test  ## Measure everything, beside other systems, and write docs/benchmarks.md (25 minutes).
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[bench]'
 	$(BIN)/python benchmarks/run.py
+
+bench-growth: $(VENV)/ready-test  ## Measure every system from 4,000 to 440,000 chunks, and write docs/growth.md (hours).
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[bench]'
+	$(BIN)/python benchmarks/peers.py --parts growth --sizes 4000 44000 440000 --job-seconds 3600 --minutes 600 --growth-page docs/growth.md
 
 clean:  ## Remove the virtual environment and the sample index.
 	rm -rf $(VENV) chroma_db build dist

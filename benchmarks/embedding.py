@@ -81,7 +81,7 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--chunks", type=int, default=256)
-    parser.add_argument("--quick", action="store_true", help="64 chunks")
+    parser.add_argument("--quick", action="store_true", help="64 chunks, two rounds")
     parser.add_argument("--data", type=Path, default=eval_sets.DATA)
     parser.add_argument("--folder", type=Path, help="Markdown files; unset: pages of the public sets, else the sample data")
     parser.add_argument("--json", type=Path)
@@ -94,13 +94,13 @@ def main() -> None:
     if not texts:
         raise SystemExit(f"There are no Markdown files in {folder}.")
     print(f"{describe()}; load {load():.1f}")
-    out = speed(texts) | stages(texts)
+    out = speed(texts, 2 if arguments.quick else 3) | stages(texts)
     if arguments.json:
         arguments.json.write_text(json.dumps(out, indent=1), encoding="utf-8")
 
 
-def speed(texts: list[str]) -> dict[str, float]:
-    """Both ways in turn, three rounds, the best of each: what else the machine does meets both."""
+def speed(texts: list[str], times: int) -> dict[str, float]:
+    """Both ways in turn, so many rounds, the best of each: what else the machine does meets both."""
     ours, plain = bundled_embedder(), FixedBatches()
     ours.embed_documents(texts[:4])
     plain.embed(texts[:4])
@@ -111,7 +111,7 @@ def speed(texts: list[str]) -> dict[str, float]:
             timed(lambda: ours.embed_documents(texts).vectors),
             timed(lambda: ours.embed_documents(repeated)),
         )
-        for _ in range(3)
+        for _ in range(times)
     ]
     (batched, _), (alone, _), _ = rounds[0]
     slow, fast, twice = (min(r[i][1] for r in rounds) for i in range(3))

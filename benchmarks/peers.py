@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from hybrid_rag.metrics import hit, ndcg, reciprocal_rank, unique
 
 sys.path.insert(0, str(Path(__file__).parent / "peers"))
 from jobs import Runner
-from report import Results, growth_page, merged, report
+from report import growth_page, merged, report
 from systems import SYSTEMS, environments, installed
 
 import data
@@ -37,27 +38,26 @@ SIZES = (4_000, 16_000)
 SETS = ("anthropic_docs sections", "cranfield")  # the first one's index is timed; vectors of the others are kept for the next run
 PARTS = ("loading", "quality", "growth")
 READS_TEXT_ONLY = ("haiku",)
+Keep = Callable[[str, str, str, dict[str, Any]], None]  # part, what, system, figures
 
 
-def loading(runner: Runner, place: Path, quick: bool) -> dict[str, Results]:
+def loading(runner: Runner, place: Path, quick: bool, keep: Keep) -> None:
     """Reading and chunking: the sample, a long table, Markdown pages."""
     table = place / "table"
     data.make_table(table / "orders.csv", 2_000 if quick else 20_000)
     folders = {"sample, 15 files": eval_sets.PROJECT / "data", f"a table of {2 if quick else 20},000 records": table}
     if (pages := eval_sets.DATA / "anthropic_docs" / "pages_md").is_dir():
         folders["45 Markdown pages"] = pages
-    out: dict[str, Results] = {}
     for what, folder in folders.items():
         for system in runner.pythons:
             if system.name in READS_TEXT_ONLY and folder.name != "pages_md":
                 continue
             if result := runner.run(system, "load", what, folder=folder):
-                out.setdefault(what, {})[system.title] = result
-    return out
+                keep("loading", what, system.title, result)
 
 
-def quality(runner: Runner, place: Path, name: str, timed: bool) -> Results | str:
-    """Indexing with the bundled embedder, and rankings of public questions; or why there are none.
+def quality(runner: Runner, place: Path, name: str, timed: bool, keep: Keep) -> str:
+    """Indexing with the bundled embedder, and rankings of public questions; why there are none, else "".
 
     Unless ``timed``, vectors are taken from earlier runs and other systems, so that only the rankings count.
     """
@@ -70,16 +70,15 @@ def quality(runner: Runner, place: Path, name: str, timed: bool) -> Results | st
     queries.write_text(json.dumps([{"id": q, "text": text} for q, text in chosen.questions.items()]), encoding="utf-8")
     names = {path.name: chosen.unit(_chunk(path.name)) for path in sorted(chosen.folder.iterdir())}
     kept = {} if timed else {"vectors": place / "vectors.sqlite"}
-    out: Results = {}
     for system in runner.pythons:
         store = _fresh(folder / "store" / system.name)
         built = runner.run(system, "build", name, folder=chosen.folder, store=store, embedder="bge", **kept)
         ranked = built and runner.run(system, "rank", name, folder=chosen.folder, store=store, queries=queries, embedder="bge", **kept)
         if built and ranked:
             times = {**built, "rss_build_mb": built["rss_mb"]} if timed else {"chunks": built["chunks"]}
-            out[system.title] = times | _measures(chosen, ranked["rankings"], names)
+            keep("quality", name, system.title, times | _measures(chosen, ranked["rankings"], names))
         shutil.rmtree(store, ignore_errors=True)
-    return out
+    return ""
 
 
 def _chunk(name: str) -> Any:
@@ -97,12 +96,17 @@ def _measures(chosen: eval_sets.EvalSet, rankings: Mapping[str, list[str]], name
     return dict(zip(("hit@1", "hit@5", "MRR", "nDCG@10"), means, strict=True))
 
 
-def growth(runner: Runner, place: Path, size: int, seconds: float) -> Results:
-    """Indexing with a free embedder, cold start, queries, an update, memory and disk, at one size."""
+def growth(runner: Runner, place: Path, size: int, seconds: float, unfinished: dict[str, int], keep: Keep) -> None:
+    """Indexing with a free embedder, cold start, queries, an update, memory and disk, at one size.
+
+    ``unfinished``: the systems that did not finish a smaller size, which are not tried again; those of this size are added.
+    """
     made = data.make(place / f"made_{size}" / "documents", size)
-    out: Results = {}
-    for system in runner.pythons:
-        folder = _fresh(place / "run")
+    for system in list(runner.pythons):
+        if system.title in unfinished:
+            runner.failures.append(f"{system.title}, build {size:,} chunks: not tried after {unfinished[system.title]:,} chunks")
+            continue
+        folder = _fresh(place / f"run-{os.getpid()}")
         shutil.copytree(made["folder"], folder / "documents")
         options = {"folder": folder / "documents", "store": _fresh(folder / "store"), "embedder": "free", "size": data.SIZE, "overlap": 0}
         what = f"{size:,} chunks"
@@ -112,9 +116,10 @@ def growth(runner: Runner, place: Path, size: int, seconds: float) -> Results:
             change=[folder / "documents" / name for name in data.NOTES], word=data.NEW_WORD,
         )  # fmt: skip
         if built:
-            out[system.title] = {**built, "rss_build_mb": built["rss_mb"], **(asked or {})}
+            keep("growth", str(size), system.title, {**built, "rss_build_mb": built["rss_mb"], **(asked or {})})
+        else:
+            unfinished[system.title] = size
         shutil.rmtree(folder, ignore_errors=True)
-    return out
 
 
 def _fresh(folder: Path) -> Path:
@@ -123,8 +128,8 @@ def _fresh(folder: Path) -> Path:
     return folder
 
 
-def measure(runner: Runner, a: argparse.Namespace) -> dict[str, Any]:
-    """All parts, the most telling first, for the time may not do for the last ones."""
+def measure(runner: Runner, a: argparse.Namespace, save: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """All parts, the most telling first, for the time may not do for the last ones. What is there is saved after every job."""
     place = a.cache / "peers"
     sizes, sets, parts = ([1_000], [], ["growth"]) if a.quick else (a.sizes, a.sets, a.parts)
     steps: list[tuple[str, Any]] = [
@@ -134,27 +139,43 @@ def measure(runner: Runner, a: argparse.Namespace) -> dict[str, Any]:
         ("quality", sets[1:]),
         ("growth", sizes[1:]),
     ]
-    found: dict[str, Any] = {"loading": {}, "quality": {}, "growth": {}, "sets_missing": []}
+    found: dict[str, Any] = {
+        "loading": {},
+        "quality": {},
+        "growth": {},
+        "sets_missing": [],
+        "machine": describe(),
+        "missing": runner.missing,
+    }
+
+    unfinished: dict[str, int] = {}
+
+    def keep(part: str, what: str, system: str, figures: dict[str, Any]) -> None:
+        found[part].setdefault(what, {})[system] = figures
+        save(found | {"versions": runner.versions, "failures": runner.failures, "measured": runner.measured})
+
+    passed = 0.0  # seconds of the first size
     for part, values in (step for step in steps if step[0] in parts):
         if part == "loading":
-            found["loading"] = loading(runner, place, a.quick)
+            loading(runner, place, a.quick, keep)
         for value in values:
             if part == "growth":
-                found["growth"][value] = growth(runner, place, value, 2.0 if a.quick else a.query_seconds)
-                continue
-            ranked = quality(runner, place, value, timed=value == SETS[0])
-            if isinstance(ranked, str):
-                found["sets_missing"].append(ranked)
-            else:
-                found["quality"][value] = ranked
-    found["growth"] = {size: results for size, results in found["growth"].items() if results}
-    return found | {
-        "machine": describe(),
-        "versions": runner.versions,
-        "missing": runner.missing,
-        "failures": runner.failures,
-        "measured": runner.measured,
-    }
+                if a.shrink and passed:
+                    value = fitting(value, sizes[0], passed, runner.end - time.monotonic())
+                begin = time.monotonic()
+                growth(runner, place, value, 2.0 if a.quick else a.query_seconds, unfinished, keep)
+                passed = passed or time.monotonic() - begin
+            elif why := quality(runner, place, value, timed=value == SETS[0], keep=keep):
+                found["sets_missing"].append(why)
+    return found | {"versions": runner.versions, "failures": runner.failures, "measured": runner.measured}
+
+
+def fitting(size: int, first: int, passed: float, left: float) -> int:
+    """The size, halved until it should be done in ``left`` seconds, when ``first`` chunks took ``passed``: half of the time
+    grows with the chunks, queries are bounded. Not below twice the first."""
+    while size > 2 * first and passed * (1 + size / first) / 2 > left:
+        size //= 2
+    return size
 
 
 def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -163,6 +184,7 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="1,000 chunks, only systems that are installed already, no rankings")
     parser.add_argument("--install", action="store_true", help="make the environments and end")
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
+    parser.add_argument("--shrink", action="store_true", help="a smaller last size rather than none when the time is short")
     parser.add_argument("--sets", nargs="*", default=list(SETS), choices=[n for n in eval_sets.NAMES if n != "squad"])
     parser.add_argument("--only", nargs="*", default=names, choices=names)
     parser.add_argument("--parts", nargs="*", default=list(PARTS), choices=PARTS)
@@ -193,11 +215,15 @@ def main() -> int:
     end = time.monotonic() + 60 * a.minutes
     runner = Runner([s for s in chosen if s not in absent], a.cache, a.job_seconds, end, a.memory_mb)
     runner.missing |= {s.title: "it is not installed, and --quick installs nothing" for s in absent}
-    found = measure(runner, a)
-    if a.merge and a.json and a.json.exists():
-        found = merged(json.loads(a.json.read_text(encoding="utf-8")), found)
-    if a.json:
-        a.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
+    before = json.loads(a.json.read_text(encoding="utf-8")) if a.merge and a.json and a.json.exists() else None
+
+    def save(found: dict[str, Any]) -> None:
+        if a.json:
+            a.json.write_text(json.dumps(merged(before, found) if before else found, indent=1), encoding="utf-8")
+
+    found = measure(runner, a, save)
+    save(found)
+    found = merged(before, found) if before else found
     order = [s.title for s in SYSTEMS]
     print(describe(), end="\n\n")
     print("\n".join(report(found, order)))

@@ -27,8 +27,8 @@ import httpx
 import yaml
 from machine import describe, load
 
+from hybrid_rag.percentiles import percentile
 from hybrid_rag.service import open_service
-from hybrid_rag.web.measures import percentile
 
 PROJECT = Path(__file__).parents[1]
 WORDS = ["return", "opened", "headphones", "battery", "warranty", "claims", "Berlin", "restocking", "fee", "shipping", "Norway", "manual", "noise",
@@ -118,7 +118,7 @@ def measure(config: Path, clients: int, seconds: float) -> dict[str, Any]:
         for thread in threads:
             thread.join()
     kinds = {
-        kind: {"count": len(found), "p50": percentile(sorted(found), 0.5) * 1000, "p95": percentile(sorted(found), 0.95) * 1000,
+        kind: {"count": len(found), "p50": percentile(sorted(found), 50) * 1000, "p95": percentile(sorted(found), 95) * 1000,
                "largest": max(found, default=0.0) * 1000}
         for kind, found in times.items()
     }  # fmt: skip

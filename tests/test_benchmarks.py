@@ -92,6 +92,13 @@ def test_the_shares_of_the_subjects_leave_time_for_the_comparison(module) -> Non
     assert all((FOLDER / f"{name}.py").exists() for name in (*run.SUBJECTS, run.PEERS))
 
 
+def test_the_last_size_shrinks_to_the_time_that_is_left(module) -> None:
+    peers = module("peers")
+    assert peers.fitting(16_000, 4_000, 100, 250) == 16_000
+    assert peers.fitting(16_000, 4_000, 100, 249) == 8_000
+    assert peers.fitting(16_000, 4_000, 100, 1) == 8_000
+
+
 def test_the_growth_has_a_page_with_its_chart(module, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the chart needs the extra `bench`")
     figures = {"total_s": 1.0, "one": {"p50": 2.0}, "rss_query_mb": 3.0, "disk_mb": 4.0}

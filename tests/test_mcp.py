@@ -128,6 +128,8 @@ def test_an_answer_says_how_it_was_made_and_cites(talk: Talk) -> None:
     assert quoted["citations"][0]["quote"] in FILES["policies/returns.md"]
     nothing = talk.call("query_documents", query="Who won the football world cup in 1998?")
     assert (nothing["mode"], nothing["abstained"], nothing["citations"]) == ("none", True, [])
+    text = talk.text("query_documents", query="Within how many days can opened headphones be returned?")
+    assert f"No tokens were sent to a model; the whole files have about {quoted['tokens']['whole_files']:,}." in text
 
 
 def test_text_of_documents_is_marked_as_data_and_cannot_close_its_marks(talk: Talk) -> None:

@@ -51,10 +51,12 @@ def test_answer_shows_where_it_stands_and_who_wrote_it() -> None:
         "[1] manual.pdf, page 3, Charging",
         "    A full charge lasts 30 hours.",
         "search 12 ms",
-        "prompt 812",
+        "sent 812",
     ):
         assert part in text
     assert "not verified" not in text
+    unsent = shown(render.answer, replace(ANSWER, tokens={"prompt": 0, "answer": 0, "context": 300, "whole_files": 45_000}), width=200)
+    assert "Tokens: none sent to a model, passages 300, whole files instead 45,000" in unsent
     assert "(not verified)" in shown(render.answer, replace(ANSWER, citations=(replace(CITATION, verified=False),)))
 
 

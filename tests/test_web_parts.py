@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 import pytest
 
 from hybrid_rag.filters import Filters
+from hybrid_rag.percentiles import percentile
 from hybrid_rag.records import Answer, Chunk, Citation, DocumentInfo, Hit, TableResult
 from hybrid_rag.web.charts import chart
 from hybrid_rag.web.facets import facets
 from hybrid_rag.web.markdown_view import render
-from hybrid_rag.web.measures import Measures, percentile
+from hybrid_rag.web.measures import Measures
 from hybrid_rag.web.presenting import answer_view, hit_view, size
 from hybrid_rag.web.snippets import Piece, pieces, record, snippet, spans
 from hybrid_rag.web.threads import Busy, Threads
@@ -215,14 +216,16 @@ def test_each_facet_counts_with_the_others_applied() -> None:
     assert [(c.value, c.count) for c in found.years] == [("2026", 1), ("2024", 1)]
 
 
-def test_percentiles_are_by_nearest_rank() -> None:
-    values = [float(v) for v in range(1, 101)]
-    assert [percentile(values, s) for s in (0.5, 0.95, 0.99, 1.0)] == [50, 95, 99, 100]
-    assert percentile([7.0], 0.5) == 7.0 and percentile([], 0.5) == 0.0
+def test_percentiles_are_those_of_numpy() -> None:
+    import numpy as np
+
+    for values in ([7.0], [1.0, 2.0], sorted(np.random.default_rng(0).random(137).tolist())):
+        assert [percentile(values, p) for p in (0, 50, 95, 99, 100)] == pytest.approx(np.percentile(values, [0, 50, 95, 99, 100]).tolist())
+    assert percentile([], 50) == 0.0
     measures = Measures()
     for ms in (10, 20, 30):
         measures.took("search", ms / 1000)
-    assert measures.latency()["search"] == {"count": 3, "p50": 20.0, "p95": 30.0, "p99": 30.0}
+    assert measures.latency()["search"] == {"count": 3, "p50": 20.0, "p95": 29.0, "p99": 29.8}
 
 
 def test_sizes_are_for_people() -> None:

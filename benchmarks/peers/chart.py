@@ -25,7 +25,8 @@ def draw(growth: Mapping[int, Mapping[str, Mapping[str, Any]]], file: Path) -> N
     figure, axes = plt.subplots(2, 2, figsize=(10, 7), layout="constrained")
     for panel, (title, path) in zip(axes.flat, PANELS.items(), strict=True):
         for name in names:
-            points = [(int(size), value) for size, results in growth.items() if (value := _get(results.get(name, {}), path)) is not None]
+            found = ((int(size), _get(results.get(name, {}), path)) for size, results in growth.items())
+            points = sorted((size, value) for size, value in found if value is not None)
             if points:
                 panel.plot(*zip(*points, strict=True), marker="o", linewidth=2.5 if name == "hybrid-rag" else 1.2, label=name)
         panel.set(xscale="log", yscale="log", title=title, xlabel="chunks")

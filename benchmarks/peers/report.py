@@ -89,7 +89,7 @@ def report(found: Mapping[str, Any], order: Sequence[str]) -> Iterator[str]:
 
 
 def growth_tables(found: Mapping[str, Any], order: Sequence[str]) -> Iterator[str]:
-    for size, results in found["growth"].items():
+    for size, results in sorted(found["growth"].items(), key=lambda item: int(item[0])):
         yield from table(f"{int(size):,} chunks, free embedder: making and changing", results, MAKING, order)
         if any("one" in held for held in results.values()):
             yield from table(f"{int(size):,} chunks: asking", results, ASKING, order)

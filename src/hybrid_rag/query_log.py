@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hybrid_rag.file_lock import LockTimeout, hold
+from hybrid_rag.percentiles import percentile
 
 FILE_NAME = "queries.jsonl"
 LOCK_SECONDS = 1.0
@@ -180,13 +181,6 @@ def _latency(all_times: Iterable[dict[str, float]]) -> dict[str, StageLatency]:
             stages[stage].append(float(value))
     out = {}
     for stage, values in stages.items():
-        p50, p95, p99 = (round(_percentile(sorted(values), p), 1) for p in PERCENTILES)
+        p50, p95, p99 = (round(percentile(sorted(values), p), 1) for p in PERCENTILES)
         out[stage] = StageLatency(len(values), p50, p95, p99, round(max(values), 1))
     return dict(sorted(out.items(), key=lambda item: (item[0] == "total", item[0])))
-
-
-def _percentile(ordered: Sequence[float], percent: float) -> float:
-    place = (len(ordered) - 1) * percent / 100
-    low = int(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)

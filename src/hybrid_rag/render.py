@@ -87,8 +87,10 @@ def _only_quotes(result: Answer) -> bool:
 
 def _tokens(tokens: dict[str, int]) -> str:
     """What was sent to the model, beside what sending the files whole would have cost."""
-    named = {"prompt": "prompt", "answer": "answer", "context": "passages", "whole_files": "whole files instead"}
+    named = {"prompt": "sent", "answer": "answer", "context": "passages", "whole_files": "whole files instead"}
     parts = [f"{label} {tokens[key]:,}" for key, label in named.items() if tokens.get(key)]
+    if tokens.get("prompt") == 0:
+        parts.insert(0, "none sent to a model")
     return f"Tokens: {', '.join(parts)}" if parts else ""
 
 

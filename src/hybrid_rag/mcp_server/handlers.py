@@ -103,7 +103,16 @@ def query_documents(call: Call, a: Arguments) -> Reply:
         if nearest
         else ""
     )
-    return Reply(clean(data), lines(said, how, quotes, f"Cited: {places}" if places else "", proof, rows, near, *answer.notes, data["cut"]))
+    return Reply(
+        clean(data),
+        lines(said, how, quotes, f"Cited: {places}" if places else "", proof, rows, near, *answer.notes, _cost(answer.tokens), data["cut"]),
+    )
+
+
+def _cost(spent: dict[str, int]) -> str:
+    """What a model was sent, beside what the whole files would have been."""
+    sent = f"{spent['prompt']:,} tokens were sent to the model" if spent.get("prompt") else "No tokens were sent to a model"
+    return f"{sent}; the whole files have about {spent['whole_files']:,}." if spent.get("whole_files") else ""
 
 
 def _citation_cost(body: dict[str, Any]) -> int:

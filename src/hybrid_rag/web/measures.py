@@ -8,15 +8,10 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from hybrid_rag.percentiles import percentile
+
 KEPT = 1000  # latest durations of a kind, for the percentiles
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)  # seconds
-
-
-def percentile(ordered: Sequence[float], share: float) -> float:
-    """The smallest value that at least this share of the values does not exceed (nearest rank); 0 for no values."""
-    if not ordered:
-        return 0.0
-    return ordered[max(0, min(len(ordered) - 1, -(-int(share * 1000) * len(ordered) // 1000) - 1))]
 
 
 class Measures:
@@ -48,7 +43,7 @@ class Measures:
             out = {}
             for kind, latest in sorted(self._latest.items()):
                 ordered = sorted(latest)
-                shares = {name: round(percentile(ordered, share) * 1000, 2) for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))}
+                shares = {f"p{percent}": round(percentile(ordered, percent) * 1000, 2) for percent in (50, 95, 99)}
                 out[kind] = {"count": sum(self._buckets[kind]), **shares}
             return out
 
