@@ -56,6 +56,17 @@ def test_the_heading_may_hold_what_is_asked_about(reranker: Reranker) -> None:
     assert quotes(asked, headed, reranker=reranker)[0].score > quotes(asked, plain, reranker=reranker)[0].score
 
 
+def test_a_question_in_a_document_is_no_answer_to_it(reranker: Reranker) -> None:
+    asked = "How long is the warranty of headphones?"
+    listed = f"Who leads the store? {asked}\nWhen does it open?"
+    assert quotes(asked, hit(listed), reranker=reranker) == []
+    faq = f"When does the store open? At nine.\n\n## {asked}\n\nTwo years, from the day of delivery.\n\n## Is it free? Yes."
+    best = quotes(asked, hit(listed), hit(faq), reranker=reranker)[0]
+    assert best.unit.text == f"## {asked}\n\nTwo years, from the day of delivery."
+    assert faq[best.start : best.end] == f"At nine.\n\n{best.unit.text}\n\n## Is it free?"
+    assert best.score > 2
+
+
 # ---------------------------------------------------------------- records
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ SENTENCES_SCORED = 8  # of those that overlap the question best
 CHUNKS_READ = 5
 LONGEST_QUOTE = 700  # characters
 LONGEST_SENTENCE = 500
+_ASKS = re.compile(r"[?？][\"'”’)\]*_]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,20 @@ def _units(hit: Hit) -> list[Unit]:
     chunk = hit.chunk
     if chunk.kind == "table" and chunk.rows:
         return list(_records(chunk, hit.chunk_id))
-    return [Unit(chunk, hit.chunk_id, start, end) for start, end in sentences.split(chunk.text)]
+    return [Unit(chunk, hit.chunk_id, start, end) for start, end in _statements(chunk.text)]
+
+
+def _statements(text: str) -> list[tuple[int, int]]:
+    """Spans of sentences; a question, which answers nothing by itself, goes with what is said next, or not at all."""
+    out: list[tuple[int, int]] = []
+    asked: int | None = None
+    for start, end in sentences.split(text):
+        if _ASKS.search(text, start, end):
+            asked = start if asked is None else asked
+            continue
+        out.append((start if asked is None else asked, end))
+        asked = None
+    return out
 
 
 def _records(chunk: Chunk, chunk_id: str) -> list[Unit]:
@@ -146,11 +161,12 @@ def _widened(unit: Unit, score: float | None) -> Extract:
     if unit.record is not None:
         return Extract(unit, unit.start, min(unit.end, unit.start + 4 * LONGEST_QUOTE), score)
     spans = sentences.split(unit.chunk.text)
-    place = next((i for i, span in enumerate(spans) if span == (unit.start, unit.end)), None)
+    before = [s for s, e in spans if e <= unit.start]
+    after = [e for s, e in spans if s >= unit.end]
     start, end = unit.start, min(unit.end, unit.start + LONGEST_QUOTE)
-    if place is not None and end == unit.end:
-        if place + 1 < len(spans) and spans[place + 1][1] - start <= LONGEST_QUOTE:
-            end = spans[place + 1][1]
-        if place > 0 and end - spans[place - 1][0] <= LONGEST_QUOTE:
-            start = spans[place - 1][0]
+    if end == unit.end:
+        if after and after[0] - start <= LONGEST_QUOTE:
+            end = after[0]
+        if before and end - before[-1] <= LONGEST_QUOTE:
+            start = before[-1]
     return Extract(unit, start, end, score)

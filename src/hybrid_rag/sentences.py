@@ -6,9 +6,18 @@ import re
 
 _END = re.compile(r"(?<=[.!?…])([\"'”’)\]*_]*)\s+(?=[\"'“‘(\[*_]*[A-Z0-9À-ÖØ-ÞА-ЯΑ-Ω])|(?<=[。！？])")
 _NO_END = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|dr|mr|mrs|ms|prof|st|no|nr|fig|eq|inc|ltd|co|jr|sr|u\.s|dept|est|vol|pp?)\.|\b[A-Z]\.)$",
+    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|dr|mr|mrs|ms|prof|st|no|nr|fig|eq|inc|ltd|co|jr|sr|u\.s|dept|est|vol|pp?|bzw|(?-i:ca)|evtl|ggf|inkl|zzgl|d\.h|z\.\s?b|u\.\s?a|nº|núm|sra)\.|\b[A-Z]\.)$",
     re.IGNORECASE,
 )
+# German counts with a full stop: "am 31. März", "im 2. Quartal", "Der 3. Antrag"; a number at a sentence's end has no such word before it
+_ORDINAL = re.compile(
+    r"(?:\b(?:der|die|das|den|dem|des|(?<!\bI )am|vom|zum|zur|im|ab|bis|seit|nach|vor|jede[rsmn]?|ein(?:e[rsmn]?)?|und|sowie|oder) \d{1,2}\.|\b\d{1,2}\. \d{1,2}\.)$",
+    re.IGNORECASE,
+)
+_MONTH = re.compile(
+    r"\s+(?:Jan(?:uar|\.)|Jänner|Feb(?:ruar|\.)|März|Apr(?:il|\.)|Mai|Jun[io]|Jul[io]|Aug(?:ust|\.)|Sept?(?:ember|\.)|Okt(?:ober|\.)|Nov(?:ember|\.)|Dez(?:ember|\.))(?!\w)"
+)
+_DAY = re.compile(r"(?<!\d)\d{1,2}\.$")
 _ITEM = re.compile(r"^\s*(?:[-*+•|]|\d+[.)]|#{1,6}\s)")
 _RECORD = re.compile(r"^[^:\n]{1,60}: \S")
 
@@ -23,12 +32,19 @@ def split(text: str) -> list[tuple[int, int]]:
     for start, end in _paragraphs(text):
         at = start
         for match in _END.finditer(text, start, end):
-            if text[match.start() - 1 : match.start()] == "." and _NO_END.search(text, at, match.start()):
+            if text[match.start() - 1 : match.start()] == "." and _goes_on(text, at, match.start()):
                 continue
             _add(text, at, match.end(1) if match[1] is not None else match.start(), out)
             at = match.end()
         _add(text, at, end, out)
     return out
+
+
+def _goes_on(text: str, start: int, end: int) -> bool:
+    """Is the full stop before ``end`` one of an abbreviation or an ordinal number?"""
+    if _NO_END.search(text, start, end) or _ORDINAL.search(text, start, end):
+        return True
+    return bool(_MONTH.match(text, end) and _DAY.search(text, start, end))
 
 
 def _paragraphs(text: str) -> list[tuple[int, int]]:
