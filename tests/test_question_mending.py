@@ -93,6 +93,12 @@ def test_a_text_that_no_cell_holds_is_told_with_cells(parts) -> None:
     assert found.unknown == ("No cell of car is like 'Lada'; its cells: 'Alfa 75', 'BMW M3', 'Ford Sierra RS500', 'Ford Sierra RS500[1]'.",)
 
 
+def test_a_changed_function_keeps_its_name_in_the_result(parts) -> None:
+    store, words = parts
+    result = store.query(mended("SELECT max(time) FROM race", store.cards(), words.cells).sql)
+    assert (result.columns, result.rows) == (("max(time)",), (("10:40.0",),))
+
+
 def test_what_cannot_be_met_is_told(parts) -> None:
     store, words = parts
     both = "SELECT season - season FROM race WHERE driver = 'Bo Lind' AND driver = 'Cy Young'"

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 
 from hybrid_rag.analysis import normalise
 from hybrid_rag.question_fields import Fields, Match, Values
-from hybrid_rag.question_items import is_known
+from hybrid_rag.question_items import hints, is_known
 from hybrid_rag.question_words import Word, is_filler, words_of
 
 CLOSE = 0.82  # of difflib's ratio, from which one spelling is taken for another
@@ -75,8 +75,8 @@ def mentions(question: str, fields: Fields, values: Values) -> Iterator[Match]:
 
 
 def _empty(words: Sequence[Word], matches: Sequence[Match]) -> bool:
-    """Words that say nothing, or a number inside some cell."""
-    return all(map(is_filler, words)) or (len(words) == 1 and is_known(words[0]) and matches[0].level > 0)
+    """Words that say nothing, or a number or a word like "long" inside some cell."""
+    return all(map(is_filler, words)) or (len(words) == 1 and (is_known(words[0]) or bool(hints(words[0].plain))) and matches[0].level > 0)
 
 
 def _folded(text: str) -> str:

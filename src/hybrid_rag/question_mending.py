@@ -64,6 +64,13 @@ class _Mender:
         if not self._here:
             return
         self._names(tree)
+        selected = [(entry, name) for node in nodes(tree) for entry in node.get("select_list") or () if (name := _called(entry))]
+        self._conditions(tree)
+        for entry, name in selected:
+            if not entry.get("alias") and _called(entry) != name:
+                entry["alias"] = name  # the result's column keeps the name that was asked for
+
+    def _conditions(self, tree: Any) -> None:
         for node in list(nodes(tree)):
             kind = node.get("type")
             if kind in (_EQUAL, _UNEQUAL, *_ORDERED):
@@ -270,6 +277,14 @@ def _matching(pattern: str, cells: Sequence[str], *, fold: bool = False) -> list
     """The cells that a pattern of LIKE matches."""
     regex = re.compile("".join({"%": ".*", "_": "."}.get(c) or re.escape(c) for c in pattern), re.DOTALL)
     return [cell for cell in cells if regex.fullmatch(cell.casefold() if fold else cell)]
+
+
+def _called(entry: Any) -> str:
+    """A selected function of one column, as it is written."""
+    if not isinstance(entry, dict) or entry.get("type") != "FUNCTION" or len(entry.get("arguments") or ()) != 1:
+        return ""
+    argument = entry["arguments"][0]["expression"]
+    return f"{entry['function_name']}({argument['column_names'][-1]})" if argument.get("type") == "COLUMN_REF" else ""
 
 
 def _not_found(text: str, column: TableColumn, cells: Sequence[str]) -> str:
