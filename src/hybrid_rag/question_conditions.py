@@ -150,7 +150,7 @@ class _Reducer:
             return None
         if item.kind == "#":
             return float(item.value)
-        if item.kind == "d" and item.value.month is None and not item.value.decade and item.value.year is not None:
+        if item.kind == "d" and item.value == When(item.value.year) and item.value.year is not None:
             return float(item.value.year)
         return None
 
@@ -279,7 +279,7 @@ class _Reducer:
 
     def _date_field(self, i: int) -> tuple[Field, int] | None:
         pool = [*self._fields.times(), *self._fields.years()]
-        year_only = self._items[i].value.month is None
+        year_only = self._items[i].value.month is None and self._items[i].value.quarter is None
         if not year_only:
             pool = self._fields.times()
         if not pool and self._fields.wide:
@@ -309,10 +309,11 @@ class _Reducer:
             i += 1
 
     def _list_end(self, i: int) -> int:
-        """The last item of "A, B and C", values of one column; ``i`` itself when there is no such list."""
+        """The last item of "A, B and C" or "A or B", values of one column; ``i`` itself when there is no such list."""
         field, j, bound = self._items[i].matches[0].field, i, False
+        bindings = ("&",) if any(item.kind in "MsfxyDt" for item in self._items) else ("&", "|")  # "which is larger, A or B" is no list
         while True:
-            k = j + 2 if self._kind(j + 1) == "&" else j + 1
+            k = j + 2 if self._kind(j + 1) in bindings else j + 1
             if self._kind(k) != "v" or not same(self._items[k].matches[0].field, field):
                 return j if bound else i
             bound = bound or k == j + 2

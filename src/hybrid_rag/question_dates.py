@@ -12,6 +12,11 @@ from hybrid_rag.question_words import MONTHS, stem, stems
 
 def moment(field: Field, sign: str, when: When) -> Condition | None:
     year, month, day = when.year, when.month, when.day
+    if when.quarter is not None:
+        if sign != "=" or not field.is_time:
+            return None
+        parts = [(f"quarter({field.sql}) = ?", when.quarter), *([(f"year({field.sql}) = ?", year)] if year is not None else [])]
+        return Condition(" AND ".join(sql for sql, _ in parts), tuple(v for _, v in parts), f"{field.label} in {_shown(when)}", (field,))
     if when.decade:
         year_sql = field.sql if field.column.type == "integer" else f"year({field.sql})"
         if sign != "=" or field.column.type == "text":
@@ -46,6 +51,8 @@ def moment(field: Field, sign: str, when: When) -> Condition | None:
 
 
 def span(field: Field, low: When, high: When) -> Condition | None:
+    if low.quarter is not None or high.quarter is not None:
+        return None
     if low.month is None and high.month is None and field.column.type != "text":
         sql = field.sql if field.column.type == "integer" else f"year({field.sql})"
         return Condition(f"{sql} BETWEEN ? AND ?", (low.year, high.year), f"{field.label} between {low.year} and {high.year}", (field,))
@@ -77,4 +84,5 @@ def _written_date(field: Field, when: When) -> Condition | None:
 
 def _shown(when: When) -> str:
     month = MONTHS[when.month - 1].capitalize() if when.month else ""
-    return " ".join(str(part) for part in (when.day, month, when.year) if part)
+    quarter = f"Q{when.quarter}" if when.quarter else ""
+    return " ".join(str(part) for part in (quarter, when.day, month, when.year) if part)

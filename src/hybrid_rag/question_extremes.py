@@ -12,6 +12,7 @@ from hybrid_rag.question_items import Item, plural
 from hybrid_rag.question_reading import Field, Reading
 from hybrid_rag.question_words import stems
 
+TIME_SQL = {"month": "strftime({c}, '%Y-%m')", "year": "year({c})", "quarter": "year({c}) || '-Q' || quarter({c})", "day": "{c}"}
 MOST_SHARED = 0.6  # different values a record, up to which a column groups the records
 
 
@@ -36,7 +37,7 @@ class Extremes(Frame):
         values: dict[str, Any] = {"descending": descending}
         if re.fullmatch("w?cs[TA][nN]?c", bare):  # which brand has the highest total order value
             target, measure = self._field(columns[0]), self._field(columns[1], number=True)
-            if target is not None and measure is not None and measure.is_number and not target.is_key and not hint:
+            if target is not None and measure is not None and measure.is_number and not target.is_key and hint in ("", "top"):
                 many = PLURAL_PLACES if plural(columns[0].words[-1]) and not self._wide else 1
                 kind = "sum" if self._has("T") else "avg"
                 yield self._by_value(target, measure=measure, aggregate=kind, places=places or many, **values)
@@ -54,6 +55,8 @@ class Extremes(Frame):
                 yield from self._extreme_of(columns[0], values, places, hint)
         elif re.fullmatch("w?[nm]?s[nN]?c", bare):
             yield from self._extreme_of(columns[0], values, places, hint)
+        elif re.fullmatch("w?Gs(?:T[nN]?c)?", bare):  # which month had the most orders, the highest total amount
+            yield from self._best_time(values, places, hint)
         elif re.fullmatch("w?csu", bare) and self._wide:  # which director has the most cartoons
             yield from self._most_named(columns[0], values, places, hint)
         elif re.fullmatch("w?cs", bare):
@@ -99,10 +102,10 @@ class Extremes(Frame):
         ranked = self._reading(
             "ranked", target=target, measure=measure, places=places or (PLURAL_PLACES if many and not self._wide else 1), **values
         )
-        yield ranked
         unique = target.is_key or target.column.distinct == self._fields.card.rows
         if not unique and word in ("most", "least", "fewest") and measure.is_number and not places:
             yield self._by_value(target, measure=measure, aggregate="sum", places=1, **values)
+        yield ranked
 
     def _most_different(
         self, target: Field, measured: Field, values: dict[str, Any], places: int, hint: str, many: bool
@@ -160,6 +163,16 @@ class Extremes(Frame):
             return
         many = PLURAL_PLACES if plural(item.words[-1]) and not self._wide else 1
         yield self._by_value(target, places=places or many, **values)
+
+    def _best_time(self, values: dict[str, Any], places: int, hint: str) -> Iterator[Reading]:
+        field, unit = self._get("G").value
+        group = {"group": TIME_SQL[unit].format(c=field.sql), "group_words": unit, "target": field}
+        columns = [i for i in self._rest if i.kind == "c"]
+        measure = self._field(columns[0], number=True) if columns else None
+        if hint or (columns and (measure is None or not measure.is_number)) or not (self._by_noun or columns):
+            return
+        kind = {"measure": measure, "aggregate": "sum"} if columns else {}
+        yield self._reading("groups", places=places or 1, **group, **kind, **values)
 
     def _most_named(self, item: Item, values: dict[str, Any], places: int, hint: str) -> Iterator[Reading]:
         """ "which director has the most cartoons": a noun that the table does not know is what its records are, where it counts nothing else."""

@@ -95,12 +95,13 @@ TIME_UNITS = ("month", "year", "quarter", "day")
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """A date of which parts are given; ``year`` with ``decade`` means ten years."""
+    """A date of which parts are given; ``year`` with ``decade`` means ten years, with ``quarter`` (1 to 4) three months."""
 
     year: int | None = None
     month: int | None = None
     day: int | None = None
     decade: bool = False
+    quarter: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +173,12 @@ def _timed(items: list[Item], fields: Fields) -> Iterator[Item]:
             yield Item("G", (*items[i].words, *following.words), (times[0], following.words[0].plain))
             i += 2
             continue
+        timed = following is not None and following.kind == "u" and following.words[0].plain in TIME_UNITS and len(times) == 1
+        if items[i].kind == "w" and timed and i + 2 < len(items) and items[i + 2].kind == "s":  # "which month had the most orders"
+            yield items[i]
+            yield Item("G", following.words, (times[0], following.words[0].plain))
+            i += 2
+            continue
         yield items[i]
         i += 1
 
@@ -179,8 +186,8 @@ def _timed(items: list[Item], fields: Fields) -> Iterator[Item]:
 def _options(words: list[Word], i: int, fields: Fields, values: Values, cells: dict[tuple[str, ...], list[Match]]) -> list[Item]:
     """What the words from ``i`` on can be; the first ones are likelier among those of the same length."""
     out: list[Item] = []
-    operator = _operator(words, i, fields)
     date = _date(words, i)
+    operator = None if date is not None and date.value.quarter else _operator(words, i, fields)  # "first quarter" is no "first"
     column = _column(words, i, fields)
     value = _value(words, i, values, cells)
     word = words[i]
@@ -272,6 +279,8 @@ def _date(words: Sequence[Word], i: int) -> Item | None:
     word = words[i]
     if match := re.fullmatch(r"(\d{4})-(\d{2})(?:-(\d{2}))?", word.plain):
         return Item("d", (word,), When(int(match[1]), int(match[2]), int(match[3]) if match[3] else None))
+    if quarter := _quarter(words, i):
+        return quarter
     if match := re.fullmatch(r"([12]\d{2}0)s", word.plain):
         return Item("d", (word,), When(int(match[1]), decade=True))
     if word.plain in ("year", "month", "season") and i + 1 < len(words):
@@ -300,6 +309,20 @@ def _date(words: Sequence[Word], i: int) -> Item | None:
     if j < len(words) and _is_year(words[j]):
         year, j = int(words[j].plain), j + 1
     return Item("d", tuple(words[i:j]), When(year, month, day))
+
+
+def _quarter(words: Sequence[Word], i: int) -> Item | None:
+    """ "Q2 2024", "the second quarter of 2024"."""
+    if match := re.fullmatch(r"q([1-4])", words[i].plain):
+        quarter, j = int(match[1]), i + 1
+    elif 1 <= (words[i].ordinal or 0) <= 4 and i + 1 < len(words) and words[i + 1].plain == "quarter":
+        quarter, j = int(words[i].ordinal), i + 2
+    else:
+        return None
+    of = j + 1 if j + 1 < len(words) and words[j].plain in ("of", "in") else j
+    if of < len(words) and _is_year(words[of]):
+        return Item("d", tuple(words[i : of + 1]), When(int(words[of].plain), quarter=quarter))
+    return Item("d", tuple(words[i:j]), When(quarter=quarter))
 
 
 def _dated(words: Sequence[Word], j: int) -> bool:

@@ -7,14 +7,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hybrid_rag.question_conditions import same
-from hybrid_rag.question_extremes import Extremes
+from hybrid_rag.question_extremes import TIME_SQL, Extremes
 from hybrid_rag.question_frame import identifies
 from hybrid_rag.question_items import Item, plural
 from hybrid_rag.question_pairs import Pairs
 from hybrid_rag.question_reading import Condition, Field, Reading
 from hybrid_rag.question_words import stem, stems
 
-TIME_SQL = {"month": "strftime({c}, '%Y-%m')", "year": "year({c})", "quarter": "year({c}) || '-Q' || quarter({c})", "day": "{c}"}
 _PLACES = frozenset(stem(w) for w in "city location venue place country town circuit site".split())
 
 
@@ -149,8 +148,14 @@ class Shapes(Extremes, Pairs):
         yield self._reading("lookup", target=target, one=not many or self._has("e"), rank=1 if self._has("u") else 0)
 
     def _by_key(self, target: Field | None) -> Iterator[Reading]:
-        """Over all tables: one named column of the one record that an identifier picks out."""
-        if target is None or len(self._conditions) != 1:
+        """Over all tables: one named column of the one record that an identifier picks out, or several whole cells together."""
+        if target is None:
+            return
+        if len(self._conditions) > 1:
+            fields = [c.fields[0] for c in self._conditions]
+            whole = all(c.picks and not c.level and not c.loose for c in self._conditions)
+            if whole and all(f.join is None for f in (target, *fields)) and not any(same(target, f) for f in fields):
+                yield self._reading("lookup", target=target, one=True)
             return
         condition = self._conditions[0]
         if (
