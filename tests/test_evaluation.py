@@ -77,6 +77,7 @@ def test_a_collection_is_measured_the_same_way_twice(place: Path) -> None:
     ):
         assert words in first
     assert "wanted: nowhere.md (not found)" in first
+    assert "The questions name files that are not in the collection: nowhere.md." in first
     assert "came instead: shipping.txt" in first
 
 

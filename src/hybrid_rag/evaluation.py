@@ -24,6 +24,7 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 DEPTH = 100  # passages asked for: several may be of one file; ranks beyond count as not found
 MISSED_BEYOND = 10  # a question is missed when no right passage or file is among the first ten
 CAME_INSTEAD = 3
+ABSENT_SHOWN = 5
 Measure = Callable[[Sequence[str], Mapping[str, float]], float]
 MEASURES: dict[str, Measure] = {
     "recall@1": lambda ranking, gains: recall(ranking, gains, 1),
@@ -148,9 +149,10 @@ def rank_all(
     ``own_filters``: the filters of the questions alone count, not those of the configuration.
     """
     judged = [q for q in questions if q.places]
+    absent = _absent(service, judged)
     values: dict[Mode, dict[str, tuple[float, ...]]] = {}
     misses: list[Miss] = []
-    notes: list[str] = []
+    notes = [_named(variant, absent)] if absent else []
     for mode in modes:
         rows: list[dict[str, float]] = []
         why = ""
@@ -169,6 +171,17 @@ def rank_all(
         elif rows:
             values[mode] = {name: tuple(row[name] for row in rows) for name in MEASURES}
     return Ranked(variant, tuple(q.id for q in judged), tuple(q.type for q in judged), values, tuple(misses), tuple(notes))
+
+
+def _absent(service: Service, questions: Sequence[EvalQuestion]) -> list[str]:
+    """The files that the questions name and the collection has not: a name that is written wrongly cannot be found."""
+    held = {document.source for document in service.documents()}
+    return sorted({place.source for question in questions for place in question.places} - held)
+
+
+def _named(variant: str, absent: Sequence[str]) -> str:
+    more = f" and {len(absent) - ABSENT_SHOWN} more" if len(absent) > ABSENT_SHOWN else ""
+    return f"{f'{variant}: ' if variant else ''}The questions name files that are not in the collection: {', '.join(absent[:ABSENT_SHOWN])}{more}."
 
 
 def _search(service: Service, question: EvalQuestion, mode: Mode, own_filters: bool) -> tuple[tuple[Hit, ...], str]:
