@@ -10,7 +10,7 @@ import json
 import os
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hybrid_rag.records import Chunk
@@ -30,6 +30,8 @@ class EvalSet:
     questions: Mapping[str, str]
     unit: Callable[[Chunk], str]
     relevant: Callable[[str, list[Chunk]], frozenset[str]]
+    files: Callable[[str], frozenset[str]]  # that hold the answer to a question, relative to the folder
+    drawn: str = ""  # what part of the set this is; "" the whole
 
 
 def load(name: str, cache: Path, *, data: Path = DATA, full: bool = False) -> EvalSet | None:
@@ -57,7 +59,38 @@ def load(name: str, cache: Path, *, data: Path = DATA, full: bool = False) -> Ev
         folder = cache / name.replace(" ", "_") / "documents"
         names = _write(_jsonl(base / "corpus.jsonl"), folder)
     questions = {q: text for q, text in questions.items() if q in wanted}
-    return EvalSet(name, folder, questions, lambda c: names.get(c.source, c.source), lambda q, chunks: frozenset(wanted[q]))
+    files = {unit: file for file, unit in names.items()}
+    return EvalSet(
+        name,
+        folder,
+        questions,
+        lambda c: names.get(c.source, c.source),
+        lambda q, chunks: frozenset(wanted[q]),
+        lambda q: frozenset(files.get(unit, unit) for unit in wanted[q]),
+    )
+
+
+def part(chosen: EvalSet, folder: Path, characters: int, most: int = 30) -> EvalSet:
+    """About so many characters of a set, drawn with a fixed seed, as files in ``folder``: questions with the files that answer them
+    fill half of it at most, files that answer none of them the rest.
+    """
+    sizes = {path.relative_to(chosen.folder).as_posix(): path.stat().st_size for path in sorted(chosen.folder.rglob("*")) if path.is_file()}
+    rng, taken, questions = random.Random(0), set[str](), []
+    for question in rng.sample(sorted(chosen.questions), len(chosen.questions)):
+        needed = taken | chosen.files(question)
+        if len(questions) < most and needed <= sizes.keys() and sum(map(sizes.__getitem__, needed)) <= characters / 2:
+            taken = needed
+            questions.append(question)
+    for name in rng.sample(sorted(sizes), len(sizes)):
+        if name not in taken and sum(map(sizes.__getitem__, taken)) + sizes[name] <= characters:
+            taken.add(name)
+    for path in [p for p in folder.rglob("*") if p.is_file() and p.relative_to(folder).as_posix() not in taken]:
+        path.unlink()
+    for name in taken:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes((chosen.folder / name).read_bytes())
+    drawn = f"{len(questions)} of {len(chosen.questions)} questions and {len(taken)} of {len(sizes)} files drawn with a fixed seed"
+    return replace(chosen, folder=folder, questions={q: chosen.questions[q] for q in questions}, drawn=drawn)
 
 
 def _squad(base: Path, questions: dict[str, str]) -> EvalSet:
@@ -75,7 +108,14 @@ def _squad(base: Path, questions: dict[str, str]) -> EvalSet:
         file, place = places[question]
         return frozenset(c.id for c in chunks if c.source == file and c.start <= place < c.end)
 
-    return EvalSet("squad", base / "files", {q: t for q, t in questions.items() if q in places}, lambda c: c.id, relevant)
+    return EvalSet(
+        "squad",
+        base / "files",
+        {q: t for q, t in questions.items() if q in places},
+        lambda c: c.id,
+        relevant,
+        lambda q: frozenset({places[q][0]}),
+    )
 
 
 def _write(rows: list[dict[str, str]], folder: Path) -> dict[str, str]:

@@ -16,12 +16,12 @@ LAYERS: tuple[str, ...] = (
     "config config_sections filters loading loading.body loading.docx loading.encoding loading.markdown loading.pdf loading.plain loading.scan loading.sniff "
     "loading.tabular chunking chunking_tables analysis stopwords models embedding embedding_onnx embedding_ollama reranking ollama_server llm "
     "catalog_file tantivy_files seal storage "
-    "catalog catalog_schema lexical vectors vectors_exact chroma_connection vectors_chroma_base vectors_chroma probe file_lock tables table_database table_sql table_worker table_store prompts citations support instructions patience sentences extraction "
+    "catalog catalog_schema lexical vectors vector_rows vectors_exact chroma_connection vectors_chroma_base vectors_chroma probe file_lock tables table_database table_sql table_worker table_store prompts citations support instructions patience sentences extraction "
     "page_images abstention followups markdown_text fusion search_cache lock table_types metrics answer_metrics percentiles query_log onnx_model "
     "question_words question_reading question_cells question_prompt question_mending question_fields question_items question_dates question_conditions question_frame question_extremes question_pairs question_shapes "
     "question_rules question_sql question_sentences question_tables question_model",
     "workers index document_writer mending writer",
-    "embedder_run ingest ranking retrieval browsing writing answering questions maintenance files",
+    "embedder_run ingest ranking naming retrieval browsing writing answering questions maintenance files",
     "background parts service storing_options",
     "batch batch_questions batch_output conversation doctor starting watching "
     "evaluation evaluation_answers evaluation_questions evaluation_proposals evaluation_runs "

@@ -62,6 +62,25 @@ def test_an_identifier_comes_first_whichever_kind_it_is_in(index: Index) -> None
     assert hit.chunk.kind == "table"
 
 
+@pytest.mark.parametrize("fusion", ["weighted", "rrf"])
+def test_a_key_of_several_tables_is_looked_up_in_the_one_that_the_question_names(tmp_path: Path, fusion: str) -> None:
+    """The stock of an article fills three rows of the other table: more of its words, but not what was asked."""
+    articles = "sku,name\n" + "".join(f"ZX-{n},Lamp {n}\n" for n in range(4000, 4060))
+    stock = "sku,name,place\n" + "".join(f"ZX-{n},Lamp {n},{place}\n" for n in range(4000, 4060) for place in "ABC")
+    index = make(tmp_path, {"articles.csv": articles, "stock levels.csv": stock, "note.md": "# Note\n\nThe article ZX-4711 is lost."})
+    search = retriever(index, fusion=fusion).search
+
+    def order(query: str) -> list[str]:
+        return [hit.source for hit in search(query, k=8).hits if "ZX-4033" in hit.chunk.text]
+
+    assert order("Which article has the number ZX-4033?")[0] == "articles.csv"
+    assert order("At which places is there stock of ZX-4033?")[0] == "stock levels.csv"
+    assert sorted(order("Which article has the number ZX-4033?")) == sorted(order("ZX-4033"))
+    moved = [hit for hit in search("Which article has the number ZX-4033?", k=8).hits if "named" in hit.scores]
+    assert [hit.ranks["named"] for hit in moved] == list(range(1, len(moved) + 1))
+    index.close()
+
+
 def test_a_question_for_text_has_its_section_first(index: Index) -> None:
     assert retriever(index).search("return window for opened headphones", k=5).hits[0].source == "policy.md"
 

@@ -35,6 +35,9 @@ class Truth:
         vectors = np.array(list(kept.values()), np.float32).reshape(len(kept), DIMENSIONS)
         return np.array(list(kept), np.int64), vectors
 
+    def numbers(self, kind: Kind) -> np.ndarray:
+        return np.array(sorted(self.kept[kind]), np.int64)
+
 
 class Store:
     """A vector index with its truth: writes go to both, the truth first."""
@@ -163,7 +166,6 @@ def test_filters_of_any_size_give_k_hits_when_k_are_allowed_also_in_large_collec
     """The bounds between the ways to filter are lowered, so that each of them is taken."""
     if not store.truth.kept["text"]:
         store.put(list(range(400)), unit(400))
-    patch.setattr(vectors_chroma_base, "WHOLE", data.draw(st.sampled_from([0, 1_000])))
     gather = data.draw(st.sampled_from([1, 20, 1_000]))
     patch.setattr(vectors_chroma_base, "GATHER", gather)
     patch.setattr(vectors_exact, "GATHER", gather)

@@ -28,6 +28,7 @@ from hybrid_rag.records import DocumentInfo, Kind, TableCard
 if TYPE_CHECKING:
     import numpy as np
 
+SPREAD = 4  # times as many numbers as are asked for are read in one go
 PARAMETERS = 900  # of one statement; SQLite's own limit is far higher, some builds' is 999
 
 
@@ -190,12 +191,19 @@ class Catalog(CatalogFile):
         held, data = array("q"), bytearray()
         if numbers is None:
             self._gather(f"{sql} ORDER BY c.number", fixed, held, data)
-            self.connection().execute("PRAGMA shrink_memory")  # the pages just read would stay beside the vectors
+        elif len(numbers) > PARAMETERS and numbers[-1] - numbers[0] < SPREAD * len(numbers):  # ascending, and close together
+            self._gather(f"{sql} AND c.number BETWEEN ? AND ? ORDER BY c.number", (*fixed, int(numbers[0]), int(numbers[-1])), held, data)
         else:
             for part in _parts([int(n) for n in numbers]):
                 self._gather(f"{sql} AND c.number IN ({','.join('?' * len(part))})", (*fixed, *part), held, data)
+        if len(held) > PARAMETERS:
+            self.connection().execute("PRAGMA shrink_memory")  # the pages just read would stay beside the vectors
         found = np.array(held, np.int64)
-        return found, np.frombuffer(data, np.float32).reshape(len(found), -1 if len(found) else self.dimensions(fingerprint))
+        vectors = np.frombuffer(data, np.float32).reshape(len(found), -1 if len(found) else self.dimensions(fingerprint))
+        if numbers is not None and len(found) > len(numbers):
+            wanted = np.isin(found, numbers)
+            return found[wanted], vectors[wanted]
+        return found, vectors
 
     def _gather(self, sql: str, parameters: Sequence[Any], numbers: array[int], data: bytearray) -> None:
         """Add (number, vector bytes) rows to both, without holding all rows at a time."""

@@ -24,7 +24,7 @@ from hybrid_rag.lock import is_locked, write_lock
 from hybrid_rag.records import Kind
 from hybrid_rag.seal import sealed
 from hybrid_rag.tantivy_files import damage
-from hybrid_rag.vectors import VectorIndex, VectorsClosed
+from hybrid_rag.vectors import Allowed, VectorIndex, VectorsClosed, VectorSource
 from hybrid_rag.vectors_chroma import ChromaServerVectors, ChromaVectors
 from hybrid_rag.vectors_exact import ExactVectors
 
@@ -225,7 +225,7 @@ class Index:
             return self._vectors[1]
 
     def search_vectors(
-        self, kind: Kind, vector: np.ndarray, *, k: int, numbers: np.ndarray | None = None, fingerprint: str = ""
+        self, kind: Kind, vector: np.ndarray, *, k: int, numbers: np.ndarray | Allowed | None = None, fingerprint: str = ""
     ) -> list[tuple[int, float]]:
         """The k nearest (chunk number, cosine) of a kind; none while there are no vectors.
 
@@ -263,13 +263,9 @@ class Index:
             return ChromaServerVectors(**address, prefix=o.prefix, fingerprint=fingerprint, dimensions=dimensions, source=source)
         return ChromaVectors(self.directory / VECTOR_FOLDER, prefix=o.prefix, fingerprint=fingerprint, dimensions=dimensions, source=source)
 
-    def vector_source(self, fingerprint: str):
+    def vector_source(self, fingerprint: str) -> VectorSource:
         """Gives the vectors that the catalog holds for the indexed chunks of a kind."""
-
-        def source(kind: Kind, numbers: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-            return self.catalog.vectors(fingerprint, kind, numbers=numbers)
-
-        return source
+        return _CatalogVectors(self.catalog, fingerprint)
 
     def _close_vectors(self) -> None:
         if self._vectors is not None:
@@ -341,6 +337,20 @@ class Index:
     def close(self) -> None:
         self.close_legs()
         self.catalog.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _CatalogVectors:
+    """The catalog's vectors of one embedder, as a :class:`~hybrid_rag.vectors.VectorSource`."""
+
+    catalog: Catalog
+    fingerprint: str
+
+    def __call__(self, kind: Kind, numbers: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        return self.catalog.vectors(self.fingerprint, kind, numbers=numbers)
+
+    def numbers(self, kind: Kind) -> np.ndarray:
+        return self.catalog.chunk_numbers(kind, with_vectors=True)
 
 
 _analyzers: dict[str, Analyzer] = {}

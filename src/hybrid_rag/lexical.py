@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 CONTEXT_WEIGHT = 0.5  # of title and heading path against the text itself
 WRITER_HEAP = 64_000_000  # bytes
-TIE_MARGIN = 16  # hits looked at beyond k, so that equal scores are ordered by number at the cut too
+LOOKED_AT = 5  # times k and the margin are looked at, so that equal scores are ordered by number at the cut too
+TIE_MARGIN = 16
 _FIRST_CELL = re.compile(r"(?:\A|\n\n)[^\n:]+: ([^\n]+)")
 REBUILD = "Run `hybrid-rag rebuild lexical`."
-MOST_TIES = 4096  # hits looked at when that is not enough; beyond it equal scores keep the engine's order
+MOST_TIES = 4096  # hits looked at when all are equal; in larger groups equal scores at the cut keep the engine's order
 FEW_DOCUMENTS = 64  # so many are cheap to ask the engine for
-LOOK_AHEAD = 2  # times the hits wanted are looked at without conditions first: a plain union of words skips most postings
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +178,10 @@ class TantivyIndex:
         ahead = self._look_ahead(searcher, query, k, kind, documents)
         if ahead is not None:
             return ahead
-        built, limit = self._build(query, kind, documents), k + TIE_MARGIN
+        built, limit = self._build(query, kind, documents), _limit(k)
         found = searcher.search(built, limit=limit, count=False).hits
-        while len(found) == limit < MOST_TIES and _rounded(found[k - 1][0]) == _rounded(found[-1][0]):
-            limit *= 4
-            found = searcher.search(built, limit=limit, count=False).hits
+        if len(found) == limit < MOST_TIES and _all_equal(found):
+            found = searcher.search(built, limit=MOST_TIES, count=False).hits
         return _ranked(zip(self._values(searcher, "number", found), (score for score, _ in found), strict=True), k)
 
     def _look_ahead(
@@ -197,8 +196,10 @@ class TantivyIndex:
         many = documents is not None and len(documents) > FEW_DOCUMENTS
         if query.phrases or (documents is not None and not many) or (kind is None and not many) or (wide and not many):
             return None
-        limit = LOOK_AHEAD * (k + TIE_MARGIN)
-        found = searcher.search(self._build(query, kind if wide else None, None), limit=limit, count=False).hits
+        limit, built = _limit(k), self._build(query, kind if wide else None, None)
+        found = searcher.search(built, limit=limit, count=False).hits
+        if len(found) == limit < MOST_TIES and _all_equal(found):
+            limit, found = MOST_TIES, searcher.search(built, limit=MOST_TIES, count=False).hits
         kinds = self._values(searcher, "kind", found) if kind is not None else []
         owners = self._values(searcher, "document", found) if documents is not None else []
         rows = [
@@ -206,7 +207,7 @@ class TantivyIndex:
             for i, (number, (score, _)) in enumerate(zip(self._values(searcher, "number", found), found, strict=True))
             if (kind is None or kinds[i] == KINDS.index(kind)) and (documents is None or owners[i] in documents)
         ]
-        if len(found) == limit and (len(rows) < k or _rounded(rows[k - 1][1]) <= _rounded(found[-1][0])):
+        if len(found) == limit and len(rows) < k:
             return None
         return _ranked(rows, k)
 
@@ -361,6 +362,15 @@ def _ranked(rows: Iterable[tuple[int, float]], k: int) -> list[tuple[int, float]
             break
         out.append((number, score))
     return sorted(out, key=lambda hit: (-hit[1], hit[0]))[:k]
+
+
+def _limit(k: int) -> int:
+    """How many hits the engine is asked for."""
+    return LOOKED_AT * k + TIE_MARGIN
+
+
+def _all_equal(found: list[tuple[float, Any]]) -> bool:
+    return _rounded(found[0][0]) == _rounded(found[-1][0])
 
 
 def _rounded(score: float) -> float:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -14,14 +15,17 @@ from hybrid_rag.analysis import LexicalQuery, holds
 from hybrid_rag.fusion import combine, evidence, fuse, fuse_classic, places
 from hybrid_rag.index import Index
 from hybrid_rag.records import KINDS, Kind, SearchMode
+from hybrid_rag.vectors import Allowed
 
 if TYPE_CHECKING:
     import numpy as np
 
 PHRASE_HITS = 2000  # chunks looked at for holding the quoted words exactly
 COSINE_SPAN = 0.1  # smaller differences than this are not stretched to the whole range: among few chunks they are noise
+LARGE = 65_536  # chunks that pass; of more, both legs of a kind are searched at a time: shorter than that a thread is no gain
 RECENCY_SHARE = 0.3  # of a hit's fused score, that age can take away
 Scored = list[tuple[int, float]]
+_beside = ThreadPoolExecutor(max_workers=4, thread_name_prefix="vectors")  # no thread starts before it is needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,8 @@ class Query:
     k: int
     mode: SearchMode
     documents: Callable[[Kind | None], frozenset[int] | None]  # of a kind (None: of both) that pass the filters; None: all
-    numbers: Callable[[Kind], np.ndarray | None]  # chunks of those documents; None: all
+    numbers: Callable[[Kind], Allowed | None]  # chunks of those documents; None: all
+    passing: Callable[[Kind | None], int]  # how many chunks those documents have
     youth: Callable[[list[int]], list[float]] | None = None  # of each chunk's document, 1 (today) to 0; None: age is no matter
     vector: np.ndarray | None = None
     fingerprint: str = ""  # of the embedder that made ``vector``; "" when that is not known
@@ -190,16 +195,27 @@ def _legs(index: Index, options: RetrievalOptions, query: Query, kind: Kind | No
     documents = query.documents(kind)
     if documents is not None and not documents:
         return [], []
+    searched_beside: Future[tuple[Scored, float]] | None = None
+    if query.vector is not None and not query.terms.phrases and query.mode != "dense" and query.passing(kind) > LARGE:
+        searched_beside = _beside.submit(_timed, lambda: _dense(index, query, kind, dense_k, None))
     started = time.perf_counter()
-    holding: Scored | None = _holding(index, query, kind, documents) if query.terms.phrases else None
+    kind_of_words = kind if documents is None else None  # those documents are of no other kind
+    holding: Scored | None = _holding(index, query, kind_of_words, documents) if query.terms.phrases else None
     lexical: Scored = []
     if query.mode != "dense" and options.wants_keywords:
-        lexical = holding if holding is not None else index.lexical.search(query.terms, k=keyword_k, kind=kind, documents=documents)
+        lexical = (
+            holding if holding is not None else index.lexical.search(query.terms, k=keyword_k, kind=kind_of_words, documents=documents)
+        )
     query.took("keyword", started)
-    started = time.perf_counter()
-    dense = _dense(index, query, kind, dense_k, holding) if query.vector is not None else []
-    query.took("dense", started)
+    dense, seconds = searched_beside.result() if searched_beside else _timed(lambda: _dense(index, query, kind, dense_k, holding))
+    query.took("dense", time.perf_counter() - seconds)
     return lexical[:keyword_k], dense
+
+
+def _timed(search: Callable[[], Scored]) -> tuple[Scored, float]:
+    """Hits, and the seconds that it took."""
+    started = time.perf_counter()
+    return search(), time.perf_counter() - started
 
 
 def _holding(index: Index, query: Query, kind: Kind | None, documents: frozenset[int] | None) -> Scored:
@@ -218,7 +234,7 @@ def _dense(index: Index, query: Query, kind: Kind | None, k: int, holding: Score
 
     if query.vector is None or k < 1:
         return []
-    held = np.array(sorted(n for n, _ in holding), np.int64) if holding is not None else None
+    held = Allowed(np.array(sorted(n for n, _ in holding), np.int64)) if holding is not None else None
     hits: Scored = []
     for one in (kind,) if kind else KINDS:
         allowed = held if held is not None else query.numbers(one)

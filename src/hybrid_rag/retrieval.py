@@ -13,10 +13,12 @@ from hybrid_rag.errors import EmbeddingError, InputError, OllamaError
 from hybrid_rag.filters import Filters, document_day
 from hybrid_rag.fusion import mix
 from hybrid_rag.index import Index
+from hybrid_rag.naming import named_first
 from hybrid_rag.patience import Patience, TooLate
 from hybrid_rag.ranking import Candidate, Query, RetrievalOptions, rank
 from hybrid_rag.records import KINDS, Chunk, DocumentInfo, Hit, Kind, SearchMode, SearchResult
 from hybrid_rag.search_cache import Recent
+from hybrid_rag.vectors import Allowed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,10 +41,13 @@ SPARE = 10  # candidates read from the catalog beyond those wanted, for ids that
 
 @dataclass(frozen=True, slots=True)
 class _Passing:
-    """What passes some filters, by kind (None: both together): documents, and their chunks once asked for. None: everything."""
+    """What passes some filters, by kind (None: both together): documents (None: all of them), how many chunks they have, and which
+    these are once asked for.
+    """
 
     documents: dict[Kind | None, frozenset[int] | None]
-    numbers: dict[Kind, np.ndarray]
+    chunks: dict[Kind | None, int]
+    numbers: dict[Kind, Allowed]
 
 
 class Retriever:
@@ -118,11 +123,14 @@ class Retriever:
             mode,
             passing.documents.__getitem__,
             lambda kind: self._allowed_numbers(passing, kind),
+            passing.chunks.__getitem__,
             self._youths if self.options.recency_half_life_days else None,
         )
         self._prepare_vector(query, vector)
         depth = max(k, self.options.rerank_top) if rerank else k
         ranked, stored = self._joined(rank(self.index, self.options, query), depth)
+        if self.options.fusion != "classic" and mode != "dense":
+            named_first(self.index.analyzer, query.terms, ranked, stored)
         reranked = rerank and self._rerank(query, ranked, stored)
         hits = self._hits(query, filters, ranked[:k], stored, explain)
         if not hits:
@@ -199,22 +207,22 @@ class Retriever:
     # ------------------------------------------------------------ filters
 
     def _passing_filters(self, filters: Filters, state: Hashable) -> _Passing:
-        if filters.empty:
-            return _Passing(dict.fromkeys((*KINDS, None)), {})
         now = datetime.now(UTC)
         passing = self._passing.get((filters, now.date()), state=state)
         if passing is None:
-            passing = _Passing(_by_kind(self.index.catalog.document_table(), lambda info: filters.matches(info, now=now)), {})
+            table = self.index.catalog.document_table()
+            documents = dict.fromkeys((*KINDS, None)) if filters.empty else _by_kind(table, lambda info: filters.matches(info, now=now))
+            passing = _Passing(documents, {kind: _chunks(table, kind, chosen) for kind, chosen in documents.items()}, {})
             self._passing.put((filters, now.date()), passing, state=state)
         return passing
 
-    def _allowed_numbers(self, passing: _Passing, kind: Kind) -> np.ndarray | None:
+    def _allowed_numbers(self, passing: _Passing, kind: Kind) -> Allowed | None:
         """Chunks of the passing documents, None when all pass."""
         documents = passing.documents[kind]
         if documents is None:
             return None
         if kind not in passing.numbers:
-            passing.numbers[kind] = self.index.catalog.chunk_numbers(kind, documents=documents)
+            passing.numbers[kind] = Allowed(self.index.catalog.chunk_numbers(kind, documents=documents))
         return passing.numbers[kind]
 
     # ------------------------------------------------------------ after fusion
@@ -325,6 +333,12 @@ def _by_kind(table: Mapping[int, DocumentInfo], passes: Callable[[DocumentInfo],
         every = {number for number, info in table.items() if kind in (None, info.kind)}
         out[kind] = None if every and every <= passing else frozenset(every & passing)
     return out
+
+
+def _chunks(table: Mapping[int, DocumentInfo], kind: Kind | None, documents: frozenset[int] | None) -> int:
+    """How many chunks some documents of a kind have; None: all of them."""
+    chosen = table.values() if documents is None else (table[number] for number in documents)
+    return sum(info.chunks for info in chosen if kind in (None, info.kind))
 
 
 def _why_nothing(query: Query) -> str:

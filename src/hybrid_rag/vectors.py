@@ -7,6 +7,7 @@ their number only, in two collections, one a kind. Vectors are float32 unit rows
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from hybrid_rag.errors import IndexError_
@@ -15,6 +16,8 @@ from hybrid_rag.records import Kind
 if TYPE_CHECKING:
     import numpy as np
 
+GAP = 128  # rows between two stretches of allowed ones that are looked at in passing: that costs as much as a stretch more
+STRETCHES = 2_000  # more of them are looked at in one
 DIGITS = 6  # cosines are rounded to it, so that equal vectors tie whatever multiplied them
 
 
@@ -32,6 +35,37 @@ class VectorSource(Protocol):
     """
 
     def __call__(self, kind: Kind, numbers: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def numbers(self, kind: Kind) -> np.ndarray:
+        """The chunks of a kind that have a vector: int64, ascending."""
+        ...
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """Chunks that a filter lets through, made once for many searches. ``numbers``: int64, ascending, each once."""
+
+    numbers: np.ndarray
+    _placed: list[tuple[np.ndarray, list[tuple[int, int]], np.ndarray | None]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, numbers: np.ndarray | Allowed) -> Allowed:
+        """From chunk numbers in any order."""
+        return numbers if isinstance(numbers, Allowed) else cls(ascending(numbers))
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def rows(self, known: np.ndarray) -> tuple[list[tuple[int, int]], np.ndarray | None]:
+        """Where they stand in ``known`` (int64, ascending): stretches [start, stop) of it, and which places of all that these
+        hold, one after another, are not allowed; None when all are. Kept for the last ``known``.
+        """
+        for kept, stretches, dropped in self._placed:
+            if kept is known:
+                return stretches, dropped
+        stretches, dropped = _stretches(known, self.numbers)
+        self._placed[:] = [(known, stretches, dropped)]
+        return stretches, dropped
 
 
 class VectorIndex(Protocol):
@@ -51,7 +85,7 @@ class VectorIndex(Protocol):
         """The chunk numbers that have a vector here."""
         ...
 
-    def search(self, kind: Kind, vector: np.ndarray, *, k: int, numbers: np.ndarray | None = None) -> list[tuple[int, float]]:
+    def search(self, kind: Kind, vector: np.ndarray, *, k: int, numbers: np.ndarray | Allowed | None = None) -> list[tuple[int, float]]:
         """The k nearest (chunk number, cosine), best first, ties by number. ``numbers``: only these (sorted or not).
 
         Never fewer than k when k are allowed. Raises IndexDamagedError when the index cannot be used.
@@ -91,6 +125,22 @@ def ascending(numbers: np.ndarray) -> np.ndarray:
 
     given = np.asarray(numbers, np.int64)
     return given if len(given) < 2 or (given[1:] > given[:-1]).all() else np.unique(given)
+
+
+def _stretches(known: np.ndarray, allowed: np.ndarray) -> tuple[list[tuple[int, int]], np.ndarray | None]:
+    """See :meth:`Allowed.rows`."""
+    import numpy as np
+
+    good = np.flatnonzero(held(allowed, known)) if len(allowed) else np.zeros(0, np.int64)
+    if not len(good):
+        return [], None
+    breaks = np.flatnonzero(np.diff(good) > GAP)
+    if len(breaks) >= STRETCHES:
+        breaks = breaks[:0]
+    starts, stops = good[np.concatenate([[0], breaks + 1])], good[np.concatenate([breaks, [len(good) - 1]])] + 1
+    stretches = list(zip(starts.tolist(), stops.tolist(), strict=True))
+    looked_at = np.concatenate([np.arange(start, stop) for start, stop in stretches])
+    return stretches, np.flatnonzero(~np.isin(looked_at, good, assume_unique=True)) if len(looked_at) > len(good) else None
 
 
 def held(allowed: np.ndarray, numbers: Sequence[int]) -> np.ndarray:

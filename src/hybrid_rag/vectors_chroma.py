@@ -21,7 +21,7 @@ from hybrid_rag.file_lock import LockTimeout, hold
 from hybrid_rag.seal import seal, sealed
 from hybrid_rag.storage import storage_error
 from hybrid_rag.vectors import VectorSource
-from hybrid_rag.vectors_chroma_base import SMALL, WAIT, ChromaBase
+from hybrid_rag.vectors_chroma_base import WAIT, ChromaBase
 
 DATABASE_FILE = "chroma.sqlite3"
 GRAPH_FILE = "index_metadata.pickle"  # there once Chroma has written a graph out
@@ -40,7 +40,7 @@ class ChromaVectors(ChromaBase):
         fingerprint: str,
         dimensions: int,
         source: VectorSource | None = None,
-        exact_up_to: int = SMALL,
+        exact_up_to: int | None = None,
         unchecked: bool = False,
     ) -> None:
         """``unchecked``: read also what a broken-off write has left; for a process that is meant to find out."""
@@ -105,7 +105,7 @@ class ChromaServerVectors(ChromaBase):
         fingerprint: str,
         dimensions: int,
         source: VectorSource | None = None,
-        exact_up_to: int = SMALL,
+        exact_up_to: int | None = None,
     ) -> None:
         super().__init__(prefix=prefix, fingerprint=fingerprint, dimensions=dimensions, source=source, exact_up_to=exact_up_to)
         self._host, self._port, self._ssl, self._token = host, port, ssl, token

@@ -3,8 +3,9 @@
 Facts this module is built on (Chroma 1.5):
 - ``add`` takes ``get_max_batch_size()`` rows at most; an id list over about 32,000 fails in ``get``.
 - ``where`` filters and ``query(ids=...)`` cost tens of milliseconds, so filtered searches are exact.
-- Its graph loses its way among equal vectors: with half of 8,000 equal, 3 % of the others did not find themselves. So small
-  collections are searched exactly, which takes about 2 ms and is right always; the graph is for what is larger.
+- Its graph loses its way among equal vectors: with half of 8,000 equal, 3 % of the others did not find themselves.
+- A search of its graph takes longer than multiplying in memory (vector_rows), up to some hundred thousand vectors, and its memory is
+  twice as much. So the graph is for what is larger than that.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 from hybrid_rag.chroma_connection import Connection, Connections
 from hybrid_rag.errors import IndexError_, IndexLockedError
 from hybrid_rag.records import KINDS, Kind
-from hybrid_rag.vectors import VectorSource, ascending, best, checked, held
+from hybrid_rag.vector_rows import bytes_per_row
+from hybrid_rag.vectors import Allowed, VectorSource, best, checked, held
 from hybrid_rag.vectors_exact import GATHER, ExactVectors
 
 if TYPE_CHECKING:
@@ -27,8 +29,7 @@ if TYPE_CHECKING:
 PAGE = 10_000  # ids a read
 TIE_MARGIN = 10  # further hits fetched, so that equal cosines at the cut are ordered by number
 WAIT, SEARCH_WAIT = 60.0, 0.3  # seconds for a writer in another process to finish its batch; then a search goes on without Chroma
-SMALL = 20_000  # up to so many vectors a kind are searched exactly
-WHOLE = 120_000  # up to so many vectors a kind (184 MB at 384 dimensions) filtered searches hold all of them in memory
+IN_MEMORY = 600_000_000  # bytes; what is not larger is searched in memory: 490,000 vectors of 384 dimensions
 DEEPEST = 20_000  # hits fetched at most, to find enough allowed ones in a larger collection
 log = logging.getLogger(__name__)
 
@@ -37,16 +38,16 @@ class ChromaBase(ABC):
     """A :class:`~hybrid_rag.vectors.VectorIndex` over a Chroma somewhere."""
 
     def __init__(
-        self, *, prefix: str, fingerprint: str, dimensions: int, source: VectorSource | None = None, exact_up_to: int = SMALL
+        self, *, prefix: str, fingerprint: str, dimensions: int, source: VectorSource | None = None, exact_up_to: int | None = None
     ) -> None:
         """``source``: the truth, read for exact searches; without one Chroma's own vectors are read, for filtered searches only.
 
-        ``exact_up_to``: so many vectors of a kind are searched without Chroma's graph, when there is a source.
+        ``exact_up_to``: so many vectors of a kind are searched in memory, without Chroma's graph, when there is a source.
         """
-        self._exact_up_to = exact_up_to
+        self._exact_up_to = IN_MEMORY // bytes_per_row(dimensions) if exact_up_to is None else exact_up_to
         self._prefix, self._fingerprint, self._dimensions = prefix, fingerprint, dimensions
         self._has_source = source is not None
-        self._exact = ExactVectors(source or self._stored)
+        self._exact = ExactVectors(source or _Stored(self))
         self._connections = Connections(self._connect, self._exists)
         self._counts: dict[Kind, int] = {}
 
@@ -84,7 +85,7 @@ class ChromaBase(ABC):
                 part = places[start : start + connection.batch_size]
                 documents_of = [{"document": int(documents[i])} for i in part]
                 collection.upsert(ids=ids[start : start + connection.batch_size], embeddings=rows[part], metadatas=documents_of)
-        self._changed(kind)
+        self._changed(kind, numbers)
 
     def delete(self, kind: Kind, numbers: Sequence[int]) -> None:
         ids = [str(int(n)) for n in numbers]
@@ -92,7 +93,7 @@ class ChromaBase(ABC):
             collection = connection and connection.collection(self.collection_name(kind))
             for start in range(0, len(ids), connection.batch_size) if collection is not None else ():
                 collection.delete(ids=ids[start : start + connection.batch_size])
-        self._changed(kind)
+        self._changed(kind, numbers)
 
     def count(self, kind: Kind) -> int:
         with self._use() as connection:
@@ -104,16 +105,14 @@ class ChromaBase(ABC):
             collection = connection and connection.collection(self.collection_name(kind))
             return {int(i) for page in _pages(collection) for i in page["ids"]} if collection is not None else set()
 
-    def search(self, kind: Kind, vector: np.ndarray, *, k: int, numbers: np.ndarray | None = None) -> list[tuple[int, float]]:
+    def search(self, kind: Kind, vector: np.ndarray, *, k: int, numbers: np.ndarray | Allowed | None = None) -> list[tuple[int, float]]:
         self._connections.check_open()
         if k <= 0:
             return []
         try:
-            if numbers is not None:
-                return self._filtered(kind, vector, k, numbers)
-            if self._has_source and 0 < self._count(kind) <= self._exact_up_to:
-                return self._exact.search(kind, vector, k=k)
-            return self._nearest(kind, vector, k)
+            if self._has_source and self._exact.count(kind) <= self._exact_up_to:
+                return self._exact.search(kind, vector, k=k, numbers=numbers)
+            return self._nearest(kind, vector, k) if numbers is None else self._filtered(kind, vector, k, Allowed.of(numbers))
         except IndexError_ as error:
             self._connections.check_open()
             if not self._has_source:
@@ -133,8 +132,8 @@ class ChromaBase(ABC):
         with self._use(write=True) as connection:
             if connection is not None:
                 connection.drop({self.collection_name(kind) for kind in KINDS})
-        for kind in KINDS:
-            self._changed(kind)
+        self._exact.clear()
+        self._counts.clear()
 
     def close(self) -> None:
         self._connections.close()
@@ -175,18 +174,14 @@ class ChromaBase(ABC):
         distances = np.array((found["distances"] or [[]])[0], np.float64)
         return best(np.array(found["ids"][0], np.int64), 1.0 - distances, k)
 
-    def _filtered(self, kind: Kind, vector: np.ndarray, k: int, numbers: np.ndarray) -> list[tuple[int, float]]:
-        """Exact in memory as long as that is small; in a large collection more and more of the nearest, until k are allowed."""
-
-        allowed = ascending(numbers)
+    def _filtered(self, kind: Kind, vector: np.ndarray, k: int, allowed: Allowed) -> list[tuple[int, float]]:
+        """In a collection too large for memory: more and more of the nearest, until k are allowed; of few all."""
         total = self._count(kind)
-        if total <= WHOLE:
-            return self._exact.search(kind, vector, k=k, numbers=allowed)
         if len(allowed) > GATHER:
             depth = 2 * k * -(-total // len(allowed))
             while depth <= DEEPEST:
                 found = self._nearest(kind, vector, depth)
-                kept = [hit for hit, good in zip(found, held(allowed, [n for n, _ in found]), strict=True) if good]
+                kept = [hit for hit, good in zip(found, held(allowed.numbers, [n for n, _ in found]), strict=True) if good]
                 if len(kept) >= k:
                     return kept[:k]
                 depth *= 4
@@ -201,8 +196,8 @@ class ChromaBase(ABC):
                 known = self._counts[kind] = collection.count() if collection is not None else 0
         return known
 
-    def _changed(self, kind: Kind) -> None:
-        self._exact.delete(kind, ())
+    def _changed(self, kind: Kind, numbers: Sequence[int]) -> None:
+        self._exact.delete(kind, numbers)
         self._counts.pop(kind, None)
 
     @contextmanager
@@ -239,6 +234,21 @@ class ChromaBase(ABC):
         vectors = [np.asarray(page["embeddings"], np.float32) for page in pages if page["ids"]]
         stacked = np.concatenate(vectors) if vectors else np.zeros((0, self._dimensions), np.float32)
         return found, stacked / np.maximum(np.linalg.norm(stacked, axis=1, keepdims=True), 1e-12)
+
+
+class _Stored:
+    """Chroma's own vectors as a source."""
+
+    def __init__(self, index: ChromaBase) -> None:
+        self._index = index
+
+    def __call__(self, kind: Kind, numbers: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        return self._index._stored(kind, numbers)
+
+    def numbers(self, kind: Kind) -> np.ndarray:
+        import numpy as np
+
+        return np.array(sorted(self._index.numbers(kind)), np.int64)
 
 
 def _pages(collection: Any, include: Sequence[str] = (), ids: list[str] | None = None) -> Iterator[Any]:

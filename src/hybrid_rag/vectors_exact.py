@@ -1,24 +1,24 @@
-"""Exact search: every vector of a kind in one matrix, read from the source when first needed.
+"""Exact search in memory: the vectors of a kind, read from the source when first needed, and kept up to date by what has changed.
 
-About 5 ms for 50,000 vectors of 384 dimensions, 77 MB. Used where Chroma is switched off, stale or damaged, in a process that
-asks only once (reading 44,000 vectors and multiplying takes 0.25 s, opening Chroma 0.8 s), and for filtered searches: those
-read only the allowed vectors, until so many were read that having all of them pays.
+Used for all collections that are not too large for it (see vectors_chroma_base), where Chroma is switched off, stale or damaged, and in
+a process that asks once. A filtered search reads only the allowed vectors, until so many were read that having all of them pays.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from hybrid_rag.records import Kind
-from hybrid_rag.vectors import VectorsClosed, VectorSource, ascending, best
+from hybrid_rag.vector_rows import VectorRows
+from hybrid_rag.vectors import Allowed, VectorsClosed, VectorSource, best
 
 if TYPE_CHECKING:
     import numpy as np
 
 GATHER = 20_000  # vectors of a kind that are read for single searches, before all of them are
-WHOLE_SHARE = 1 / 3  # from this share of allowed rows on, multiplying the whole matrix beats gathering rows
+PART = 16_384  # vectors read at a time
 
 
 class ExactVectors:
@@ -27,69 +27,66 @@ class ExactVectors:
     def __init__(self, source: VectorSource) -> None:
         self._source = source
         self._lock = threading.Lock()
-        self._matrices: dict[Kind, tuple[np.ndarray, np.ndarray]] = {}
+        self._rows: dict[Kind, tuple[np.ndarray, VectorRows]] = {}  # with the numbers that the source held then
+        self._numbers: dict[Kind, np.ndarray] = {}  # what the source holds, as of the last change or reload
+        self._replaced: dict[Kind, set[int]] = {}  # to be read again
         self._gathered: dict[Kind, int] = {}  # vectors read for single searches since the last change
         self._closed = False
 
     def upsert(self, kind: Kind, numbers: Sequence[int], documents: Sequence[int], vectors: np.ndarray) -> None:
         """The source already holds these vectors; what was read before is stale."""
-        self._forget(kind)
+        self._changed(kind, numbers)
 
     def delete(self, kind: Kind, numbers: Sequence[int]) -> None:
-        self._forget(kind)
+        self._changed(kind, numbers)
 
     def count(self, kind: Kind) -> int:
-        return len(self._matrix(kind)[0])
+        return len(self._held(kind))
 
     def numbers(self, kind: Kind) -> set[int]:
-        return set(self._matrix(kind)[0].tolist())
+        return set(self._held(kind).tolist())
 
-    def search(self, kind: Kind, vector: np.ndarray, *, k: int, numbers: np.ndarray | None = None) -> list[tuple[int, float]]:
-        import numpy as np
+    def search(self, kind: Kind, vector: np.ndarray, *, k: int, numbers: np.ndarray | Allowed | None = None) -> list[tuple[int, float]]:
+        allowed = None if numbers is None else Allowed.of(numbers)
+        if allowed is not None and self._gathers(kind, len(allowed)):
+            return self.gather(kind, vector, k, allowed)
+        return self._all(kind).search(vector, k, allowed)
 
-        if numbers is None:
-            known, matrix = self._matrix(kind)
-            return best(known, matrix @ vector if len(known) else known, k)
-        wanted = ascending(numbers)
-        if self._gathers(kind, len(wanted)):
-            return self.gather(kind, vector, k, wanted)
-        known, matrix = self._matrix(kind)
-        rows = np.searchsorted(known, wanted)
-        rows = rows[(rows < len(known)) & (known[np.minimum(rows, len(known) - 1)] == wanted)] if len(known) else rows[:0]
-        return best(known[rows], _cosines(matrix, rows, vector), k) if len(rows) else []
-
-    def gather(self, kind: Kind, vector: np.ndarray, k: int, numbers: np.ndarray) -> list[tuple[int, float]]:
+    def gather(self, kind: Kind, vector: np.ndarray, k: int, allowed: Allowed) -> list[tuple[int, float]]:
         """A search that reads no more than the allowed vectors, some at a time, and keeps none of them."""
         import numpy as np
 
         self._assert_open()
         found: list[tuple[int, float]] = []
-        for start in range(0, len(numbers), GATHER):
-            known, vectors = self._source(kind, numbers[start : start + GATHER])
+        for start in range(0, len(allowed), GATHER):
+            known, vectors = self._source(kind, allowed.numbers[start : start + GATHER])
             if len(known):
                 found += best(np.asarray(known, np.int64), vectors @ vector, k)
         return sorted(found, key=lambda hit: (-hit[1], hit[0]))[:k]
 
     def reload(self) -> None:
         with self._lock:
-            self._matrices, self._gathered = {}, {}
+            self._numbers, self._gathered = {}, {}
 
     def clear(self) -> None:
-        self.reload()
+        with self._lock:
+            self._rows, self._numbers, self._gathered, self._replaced = {}, {}, {}, {}
 
     def close(self) -> None:
         with self._lock:
-            self._closed, self._matrices = True, {}
+            self._closed, self._rows = True, {}
 
-    def _forget(self, kind: Kind) -> None:
+    def _changed(self, kind: Kind, numbers: Sequence[int]) -> None:
         with self._lock:
-            self._matrices.pop(kind, None)
+            self._numbers.pop(kind, None)
             self._gathered.pop(kind, None)
+            if kind in self._rows:
+                self._replaced.setdefault(kind, set()).update(int(n) for n in numbers)
 
     def _gathers(self, kind: Kind, count: int) -> bool:
         """Read only what a search needs? Not when all is there already, nor when reading all would have been cheaper."""
         with self._lock:
-            if kind in self._matrices:
+            if kind in self._rows:
                 return False
             self._gathered[kind] = self._gathered.get(kind, 0) + count
             return self._gathered[kind] <= GATHER
@@ -98,25 +95,33 @@ class ExactVectors:
         if self._closed:
             raise VectorsClosed
 
-    def _matrix(self, kind: Kind) -> tuple[np.ndarray, np.ndarray]:
-        """(numbers ascending, rows in that order) of a kind."""
+    def _held(self, kind: Kind) -> np.ndarray:
+        with self._lock:
+            return self._now(kind)
+
+    def _now(self, kind: Kind) -> np.ndarray:
+        self._assert_open()
+        if kind not in self._numbers:
+            self._numbers[kind] = self._source.numbers(kind)
+        return self._numbers[kind]
+
+    def _all(self, kind: Kind) -> VectorRows:
+        """All rows of a kind. A chunk's vector never changes under its number, but by a call of ``upsert``: what is here is not read again."""
         import numpy as np
 
         with self._lock:
-            self._assert_open()
-            if kind not in self._matrices:
-                numbers, vectors = self._source(kind)
-                numbers = np.asarray(numbers, np.int64)
-                if len(numbers) > 1 and not (numbers[1:] > numbers[:-1]).all():
-                    order = np.argsort(numbers, kind="stable")
-                    numbers, vectors = numbers[order], vectors[order]
-                self._matrices[kind] = numbers, np.ascontiguousarray(vectors, np.float32)
-            return self._matrices[kind]
+            numbers, replaced = self._now(kind), self._replaced.pop(kind, None)
+            then, rows = self._rows.get(kind, (None, None))
+            if rows is None:
+                rows = VectorRows.of(self._parts(kind, numbers))
+            elif then is not numbers or replaced:
+                kept = np.intersect1d(numbers, rows.numbers, assume_unique=True)
+                if replaced:
+                    kept = np.setdiff1d(kept, np.array(list(replaced), np.int64), assume_unique=True)
+                rows = rows.changed(kept, self._parts(kind, np.setdiff1d(numbers, kept, assume_unique=True)))
+            self._rows[kind] = numbers, rows
+            return rows
 
-
-def _cosines(matrix: np.ndarray, rows: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """Products of some rows (ascending) with a vector: by a slice, by gathering, or by all, whichever is cheapest."""
-    first, last = int(rows[0]), int(rows[-1]) + 1
-    if last - first <= max(len(rows), len(matrix) * WHOLE_SHARE) or len(rows) > len(matrix) * WHOLE_SHARE:
-        return (matrix[first:last] @ vector)[rows - first]
-    return matrix[rows] @ vector
+    def _parts(self, kind: Kind, numbers: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for start in range(0, len(numbers), PART):
+            yield self._source(kind, numbers[start : start + PART])
