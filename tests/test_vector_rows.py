@@ -34,7 +34,7 @@ def by_signs(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_hits_and_cosines_are_those_of_float32(count: int) -> None:
     rows, query = clustered(count), clustered(1, seed=9)[0]
     numbers = np.random.default_rng(1).permutation(10 * count)[:count]
-    made = VectorRows.of([(numbers[i : i + 700], rows[i : i + 700]) for i in range(0, count, 700)])
+    made = VectorRows.of([(numbers[i : i + 700], rows[i : i + 700]) for i in range(0, count, 700)], count)
     for k in (1, 10, 200):
         hits, wanted = made.search(query, k), best(numbers, rows @ query, k)
         assert [n for n, _ in hits] == [n for n, _ in wanted]
@@ -44,7 +44,7 @@ def test_hits_and_cosines_are_those_of_float32(count: int) -> None:
 def test_equal_vectors_are_all_looked_at_and_ordered_by_number() -> None:
     rows = clustered(2_000)
     rows[500:1_700] = rows[3]
-    hits = VectorRows.of([(np.arange(2_000), rows)]).search(rows[3], 900)
+    hits = VectorRows.of([(np.arange(2_000), rows)], 2_000).search(rows[3], 900)
     assert [n for n, _ in hits] == [3, *range(500, 1_399)]
 
 
@@ -68,7 +68,7 @@ def test_stretches_hold_the_allowed_rows_and_name_the_others(known: set[int], al
 @pytest.mark.parametrize("k", [1, 20, 300, 1_000])
 def test_signs_choose_never_fewer_than_k_and_only_what_is_allowed(by_signs: None, allowed: list[int], k: int) -> None:
     rows, query = clustered(5_000), clustered(1, seed=4)[0]
-    hits = VectorRows.of([(np.arange(5_000), rows)]).search(query, k, Allowed.of(np.array(allowed)))
+    hits = VectorRows.of([(np.arange(5_000), rows)], 5_000).search(query, k, Allowed.of(np.array(allowed)))
     assert len(hits) == min(k, len(allowed)) == len({n for n, _ in hits})
     assert {n for n, _ in hits} <= set(allowed)
     assert [c for _, c in hits] == pytest.approx([float(rows[n] @ query) for n, _ in hits], abs=2e-6)
@@ -78,7 +78,7 @@ def test_signs_choose_never_fewer_than_k_and_only_what_is_allowed(by_signs: None
 def test_signs_choose_the_nearest() -> None:
     """Of 80,000 vectors a seventh is multiplied; the 100 nearest are among them."""
     rows, queries = np.split(clustered(80_012, dimensions=256), [80_000])
-    made, found, first = VectorRows.of([(np.arange(80_000), rows)]), [], []
+    made, found, first = VectorRows.of([(np.arange(80_000), rows)], 80_000), [], []
     for query in queries:
         wanted = [n for n, _ in best(np.arange(80_000), rows @ query, 100)]
         hits = [n for n, _ in made.search(query, 100)]
@@ -91,20 +91,20 @@ def test_signs_choose_the_nearest() -> None:
 def test_vectors_that_are_all_alike_do_not_mislead_the_sample(by_signs: None) -> None:
     rows = np.repeat(clustered(1), 3_000, axis=0)
     rows[1::16] = clustered(len(rows[1::16]), seed=2)  # none of them is in the sample
-    assert len(VectorRows.of([(np.arange(3_000), rows)]).search(clustered(1)[0], 500)) == 500
+    assert len(VectorRows.of([(np.arange(3_000), rows)], 3_000).search(clustered(1)[0], 500)) == 500
 
 
 def test_changes_give_what_building_anew_gives(by_signs: None) -> None:
     rows, query = clustered(4_000), clustered(1, seed=3)[0]
     numbers = np.arange(0, 8_000, 2)
-    old = VectorRows.of([(numbers[:3_000], rows[:3_000])])
+    old = VectorRows.of([(numbers[:3_000], rows[:3_000])], 3_000)
     kept = numbers[100:3_000]
-    new = old.changed(kept, [(numbers[3_000:], rows[3_000:])])
-    anew = VectorRows.of([(numbers[100:], rows[100:])])
+    new = old.changed(kept, [(numbers[3_000:], rows[3_000:])], 1_000)
+    anew = VectorRows.of([(numbers[100:], rows[100:])], 5_000)
     assert new.search(query, 50) == anew.search(query, 50) and (new.numbers == anew.numbers).all()
-    assert old.changed(numbers[:3_000], []) is old
-    assert len(old.changed(numbers[:0], [])) == 0
-    assert len(VectorRows.of([]).changed(numbers[:5], [(numbers[:5], rows[:5])])) == 5
+    assert old.changed(numbers[:3_000], [], 0) is old
+    assert len(old.changed(numbers[:0], [], 0)) == 0
+    assert len(VectorRows.of([], 0).changed(numbers[:5], [(numbers[:5], rows[:5])], 5)) == 5
 
 
 class Source:

@@ -9,6 +9,7 @@ search grows a tenth as fast. Signs as sketches of angles: Charikar, STOC 2002. 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from hybrid_rag.vectors import Allowed, best
@@ -35,32 +36,30 @@ class VectorRows:
 
     def __init__(self, numbers: np.ndarray, coarse: np.ndarray, rest: np.ndarray, scales: np.ndarray) -> None:
         """``numbers`` int64 (n,), ascending; ``coarse`` int8 and ``rest`` int16 (n, dim); ``scales`` float32 (n,)."""
+        import numpy as np
+
         self.numbers, self._coarse, self._rest, self._scales = numbers, coarse, rest, scales
         if len(numbers) > DIRECT:
             self._centre = self._restored(slice(0, CENTRED)).mean(axis=0)
-            self._signs = _joined([self._signs_of(start) for start in range(0, len(numbers), BLOCK)])
+            self._signs = np.empty((len(numbers), -(-coarse.shape[1] // 8)), np.uint8)
+            for start in range(0, len(numbers), BLOCK):
+                self._signs[start : start + BLOCK] = self._signs_of(start)
 
     @classmethod
-    def of(cls, parts: Parts) -> VectorRows:
-        """From vectors in any order, some at a time."""
+    def of(cls, parts: Parts, most: int) -> VectorRows:
+        """From vectors in any order, some at a time, ``most`` in all or fewer."""
+        return cls(*_ascending(_filled((_rounded(numbers, vectors) for numbers, vectors in parts), most)))
+
+    def changed(self, numbers: np.ndarray, parts: Parts, most: int) -> VectorRows:
+        """The rows of those ``numbers`` that are here, and those of ``parts``, ``most`` of them or fewer."""
         import numpy as np
 
-        made = [_rounded(np.asarray(numbers, np.int64), vectors) for numbers, vectors in parts if len(numbers)]
-        if not made:
-            return cls(np.zeros(0, np.int64), np.zeros((0, 0), np.int8), np.zeros((0, 0), np.int16), np.zeros(0, np.float32))
-        return cls(*_ascending([_joined(column) for column in zip(*made, strict=True)]))
-
-    def changed(self, numbers: np.ndarray, parts: Parts) -> VectorRows:
-        """The rows of those ``numbers`` that are here, and those of ``parts``."""
-        import numpy as np
-
-        kept, added = np.isin(self.numbers, numbers), VectorRows.of(parts)
-        if not len(added) and kept.all():
+        kept = np.isin(self.numbers, numbers)
+        if kept.all() and not most:
             return self
-        columns = [column[kept] for column in self._columns] if kept.any() else None
-        if columns and len(added):
-            columns = _ascending([np.concatenate(pair) for pair in zip(columns, added._columns, strict=True)])
-        return VectorRows(*columns) if columns else added
+        old = [column[kept] for column in self._columns]
+        added = (_rounded(numbers, vectors) for numbers, vectors in parts)
+        return VectorRows(*_ascending(_filled(chain([old], added), len(old[0]) + most)))
 
     @property
     def _columns(self) -> tuple[np.ndarray, ...]:
@@ -129,16 +128,34 @@ class VectorRows:
         return np.packbits(self._coarse[rows] * self._scales[rows, None] > self._centre, axis=1)
 
 
+def _filled(blocks: Iterable[list[np.ndarray]], most: int) -> list[np.ndarray]:
+    """The columns of some blocks, one after another, in arrays made once: pieces freed one by one would leave holes in the memory."""
+    import numpy as np
+
+    columns, count = [np.zeros(0, np.int64), np.zeros((0, 0), np.int8), np.zeros((0, 0), np.int16), np.zeros(0, np.float32)], 0
+    for block in blocks:
+        if not len(block[0]):
+            continue
+        if not count:
+            columns = [np.empty((most, *values.shape[1:]), values.dtype) for values in block]
+        for column, values in zip(columns, block, strict=True):
+            column[count : count + len(values)] = values
+        count += len(block[0])
+    return [column[:count] for column in columns]
+
+
 def _rounded(numbers: np.ndarray, vectors: np.ndarray) -> list[np.ndarray]:
     """numbers, coarse, rest and scales of some vectors."""
     import numpy as np
 
+    if not len(numbers):
+        return [np.zeros(0, np.int64)]
     scales = np.maximum(vectors.max(axis=1), -vectors.min(axis=1)) / np.float32(LEVELS)
     steps = vectors / scales[:, None]
     whole = np.rint(steps)
     steps -= whole
     steps *= np.float32(REST)
-    return [numbers, whole.astype(np.int8), np.rint(steps, out=steps).astype(np.int16), scales.astype(np.float32)]
+    return [np.asarray(numbers, np.int64), whole.astype(np.int8), np.rint(steps, out=steps).astype(np.int16), scales.astype(np.float32)]
 
 
 def _rounded_query(vector: np.ndarray) -> tuple[np.ndarray, np.float32]:

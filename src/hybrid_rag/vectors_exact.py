@@ -113,12 +113,13 @@ class ExactVectors:
             numbers, replaced = self._now(kind), self._replaced.pop(kind, None)
             then, rows = self._rows.get(kind, (None, None))
             if rows is None:
-                rows = VectorRows.of(self._parts(kind, numbers))
+                rows = VectorRows.of(self._parts(kind, numbers), len(numbers))
             elif then is not numbers or replaced:
                 kept = np.intersect1d(numbers, rows.numbers, assume_unique=True)
                 if replaced:
                     kept = np.setdiff1d(kept, np.array(list(replaced), np.int64), assume_unique=True)
-                rows = rows.changed(kept, self._parts(kind, np.setdiff1d(numbers, kept, assume_unique=True)))
+                new = np.setdiff1d(numbers, kept, assume_unique=True)
+                rows = rows.changed(kept, self._parts(kind, new), len(new))
             self._rows[kind] = numbers, rows
             return rows
 
