@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from hybrid_rag.analysis import normalise
 from hybrid_rag.question_dates import moment, span
 from hybrid_rag.question_fields import Fields, Match
 from hybrid_rag.question_items import Item, When, plural
@@ -51,11 +52,16 @@ def _choices(items: Sequence[Item], fields: Fields) -> Iterator[list[Item]]:
             near = {f.column.name for j in (i - 2, i - 1, i + 1) if 0 <= j < len(items) and items[j].kind == "c" for f in items[j].fields}
             chosen = [m for m in item.matches if m.field.column.name in near]
             best = [m for m in item.matches if m.level == item.matches[0].level]
+            best = [m for m in best if _as_written(item, m)] or best  # "phones" is the category "Phones", not the channel "phone"
             own = [m for m in best if m.field.join is None] or best
             keys = [m for m in own if m.field.is_key]
             options = [replace(item, matches=(m,)) for m in (chosen or (keys if len(keys) == 1 else own))[:3]]
         rows = [[*row, option] for row in rows for option in options][:6]
     yield from rows
+
+
+def _as_written(item: Item, match: Match) -> bool:
+    return any(normalise(cell).strip() == " ".join(w.plain for w in item.words) for cell in match.cells)
 
 
 class _Reducer:

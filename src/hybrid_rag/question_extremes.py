@@ -55,6 +55,10 @@ class Extremes(Frame):
                 yield from self._extreme_of(columns[0], values, places, hint)
         elif re.fullmatch("w?[nm]?s[nN]?c", bare):
             yield from self._extreme_of(columns[0], values, places, hint)
+        elif re.fullmatch("w?scg[nN]", bare):  # top five products by number of claims
+            target = self._field(columns[0])
+            if target is not None and self._by_noun and not target.is_key:
+                yield self._by_value(target, places=places or PLURAL_PLACES, **values)
         elif re.fullmatch("w?Gs(?:T[nN]?c)?", bare):  # which month had the most orders, the highest total amount
             yield from self._best_time(values, places, hint)
         elif re.fullmatch("w?csu", bare) and self._wide:  # which director has the most cartoons

@@ -65,12 +65,17 @@ class Fields:
         return field.join is None and field.column.name in self._repeated
 
     def naming(self) -> Field | None:
-        """What a record of this table is called by: its column of names or titles, else its first column that tells records apart."""
+        """What a record of this table is called by: its column of names or titles, else its first column that tells records apart.
+
+        Orders are called by their order_id, though they have a product_name.
+        """
         columns = self.card.columns
         texts = [f for f in self.own if f.column.type == "text"]
         named = [f for f in texts if stems(f.label)[-1:] in (("name",), (stem("title"),))]
         telling = [f for f in texts if (f.column.distinct or 0) >= 0.8 * self.card.rows] if self.wide else []
         keys = [Field(c) for c in columns if c.is_key]
+        if not any(set(stems(f.label)) & self.noun for f in named) and (own := [f for f in keys if set(stems(f.label)) & self.noun]):
+            return own[0]
         return next(iter((*named, *telling, *keys)), None)
 
     def person(self) -> Field | None:

@@ -97,7 +97,11 @@ def _tidy(items: list[Item]) -> list[Item]:
         pair = before is not None and before.kind == "v" and following is not None and following.kind == "v" and _alike(before, following)
         if item.kind == "&" and (item.value == "both" or any(beside)) and not pair:
             continue
-        if item.kind == "g" and item.value == "by" and next((j.kind for j in items[i + 1 :] if j.kind not in "UTA"), "") != "c":
+        if (
+            item.kind == "g"
+            and item.value == "by"
+            and next((j.kind for j in items[i + 1 :] if j.kind not in "UTA"), "") not in ("c", "n", "N")
+        ):
             continue
         if item.kind == "w" and any(j.kind in "wmnN" for j in out) and item.value in ("which", "who", "where", "when", "what"):
             if item.value in ("which", "what") and following is not None and following.kind in "cu":
