@@ -38,7 +38,7 @@ from hybrid_rag.parts import Parts
 from hybrid_rag.records import Chunk
 from hybrid_rag.retrieval import RetrievalOptions, Retriever
 
-QUICK_CHARACTERS = 150_000  # of each set in a quick run: about 200 chunks, six seconds of embedding on two cores
+QUICK_CHARACTERS = 100_000  # of each set in a quick run: about 150 chunks, five seconds of embedding on two cores
 DEPTH = 100  # chunks asked for; several may belong to one unit
 MEASURES = ("nDCG@10", "MRR", "hit@1", "hit@3", "hit@5", "recall@10", "recall@50")
 Search = Callable[[str], list[Chunk]]

@@ -182,3 +182,22 @@ def test_a_job_of_the_comparison_runs_over_our_own_service(module, tmp_path: Pat
     assert out["found"] == 1.0
     assert out["found_s"] is not None
     assert {"total_s", "first_s", "cold_s", "one", "eight", "rss_mb", "disk_mb", "cpu_s"} <= set(out)
+
+
+def test_a_part_of_a_set_holds_the_files_that_answer_its_questions(module, tmp_path: Path) -> None:
+    sets = module("eval_sets")
+    whole = tmp_path / "whole"
+    (whole / "deep").mkdir(parents=True)
+    for n in range(60):
+        (whole / ("deep" if n % 2 else "") / f"{n}.md").write_text(f"{n}" * 100, encoding="utf-8")
+    names = {f"q{n}": f"deep/{n}.md" if n % 2 else f"{n}.md" for n in range(40)}
+    chosen = sets.EvalSet(
+        "made", whole, {q: q for q in names}, lambda c: c.source, lambda q, _: frozenset({names[q]}), lambda q: frozenset({names[q]})
+    )
+    for _ in range(2):  # a second time over what the first has left
+        part = sets.part(chosen, tmp_path / "part", 4_000)
+        files = {p.relative_to(part.folder).as_posix() for p in part.folder.rglob("*.md")}
+        assert sum((part.folder / f).stat().st_size for f in files) <= 4_000
+        assert 5 <= len(part.questions) < 40 and {names[q] for q in part.questions} < files
+        assert f"{len(part.questions)} of 40 questions and {len(files)} of 60 files" in part.drawn
+        (tmp_path / "part" / "left.md").write_text("of another run", encoding="utf-8")

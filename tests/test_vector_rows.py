@@ -139,3 +139,14 @@ def test_after_a_change_only_what_is_new_is_read() -> None:
     index.upsert("text", [3], [1], rows[59:])
     assert index.search("text", rows[59], k=1) == [(3, pytest.approx(1.0, abs=2e-6))]
     assert source.read == [50, 51, 3]
+
+
+def test_a_process_that_asks_once_keeps_nothing_and_finds_the_same() -> None:
+    rows, query, source = clustered(200), clustered(1, seed=8)[0], Source()
+    source.kept = dict(enumerate(rows))
+    cold, warm = ExactVectors(source, cold=True), ExactVectors(source)
+    first = cold.search("text", query, k=20)
+    assert not cold._rows
+    assert [n for n, _ in first] == [n for n, _ in warm.search("text", query, k=20)]
+    assert cold.search("text", query, k=20) == warm.search("text", query, k=20)
+    assert cold._rows

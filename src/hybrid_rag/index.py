@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class IndexOptions:
-    """Where the index is and what it is made of. ``cold``: short-lived process, vectors are searched without Chroma."""
+    """Where the index is and what it is made of. ``cold``: short-lived process, vectors are searched without Chroma and, for the first time, without keeping them."""
 
     directory: Path
     lexical_engine: Literal["tantivy", "rank_bm25"] = "tantivy"
@@ -245,7 +245,7 @@ class Index:
             return self.open_vectors(fingerprint)
         unsafe = self.catalog.setting("dirty") == "1" and not is_locked(self.directory)
         if self.options.cold or unsafe or not self.writable:
-            return ExactVectors(self.vector_source(fingerprint))
+            return ExactVectors(self.vector_source(fingerprint), cold=self.options.cold)
         try:
             return self.open_vectors(fingerprint)
         except IndexDamagedError as error:

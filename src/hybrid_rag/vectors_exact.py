@@ -24,8 +24,9 @@ PART = 16_384  # vectors read at a time
 class ExactVectors:
     """A :class:`~hybrid_rag.vectors.VectorIndex` that holds nothing of its own: writes go to the source first, then here."""
 
-    def __init__(self, source: VectorSource) -> None:
-        self._source = source
+    def __init__(self, source: VectorSource, *, cold: bool = False) -> None:
+        """``cold``: of a process that may ask only once, so that the first search of a kind keeps nothing."""
+        self._source, self._cold = source, cold
         self._lock = threading.Lock()
         self._rows: dict[Kind, tuple[np.ndarray, VectorRows]] = {}  # with the numbers that the source held then
         self._numbers: dict[Kind, np.ndarray] = {}  # what the source holds, as of the last change or reload
@@ -48,8 +49,8 @@ class ExactVectors:
 
     def search(self, kind: Kind, vector: np.ndarray, *, k: int, numbers: np.ndarray | Allowed | None = None) -> list[tuple[int, float]]:
         allowed = None if numbers is None else Allowed.of(numbers)
-        if allowed is not None and self._gathers(kind, len(allowed)):
-            return self.gather(kind, vector, k, allowed)
+        if self._gathers(kind, None if allowed is None else len(allowed)):
+            return self.gather(kind, vector, k, Allowed(self._held(kind)) if allowed is None else allowed)
         return self._all(kind).search(vector, k, allowed)
 
     def gather(self, kind: Kind, vector: np.ndarray, k: int, allowed: Allowed) -> list[tuple[int, float]]:
@@ -83,13 +84,17 @@ class ExactVectors:
             if kind in self._rows:
                 self._replaced.setdefault(kind, set()).update(int(n) for n in numbers)
 
-    def _gathers(self, kind: Kind, count: int) -> bool:
-        """Read only what a search needs? Not when all is there already, nor when reading all would have been cheaper."""
+    def _gathers(self, kind: Kind, count: int | None) -> bool:
+        """Read only what a search needs (None: all)? Not when all is there already, nor when reading all would have been cheaper."""
         with self._lock:
             if kind in self._rows:
                 return False
+            first = self._cold and kind not in self._gathered
+            if count is None:
+                self._gathered.setdefault(kind, 0)
+                return first
             self._gathered[kind] = self._gathered.get(kind, 0) + count
-            return self._gathered[kind] <= GATHER
+            return first or self._gathered[kind] <= GATHER
 
     def _assert_open(self) -> None:
         if self._closed:
