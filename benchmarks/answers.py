@@ -4,8 +4,10 @@
 
 Without ``--model`` answers are quotes. ``squad`` has exact gold spans: is the gold in the quote, is a claimed answer right.
 Abstention: one set's questions put to another set's documents, and the questions of ``single_topic_rag`` that its pages
-touch but do not answer. Intervals are Wilson's at 95 %; "halves" are the questions of even and odd
-place, so that a threshold that fits one half only would show. Indexes are kept in the cache folder.
+touch but do not answer. Questions are taken evenly from the whole of a set, the same ones every time. Intervals are Wilson's
+at 95 %; "halves" are the questions of even and odd place, so that a threshold that fits one half only would show. Where a set
+is not indexed yet, a part of its documents is, unless ``--all`` asks for the whole. Indexes and the cross-encoder's logits are
+kept in the cache folder; times are of questions asked without kept logits.
 """
 
 from __future__ import annotations
@@ -13,25 +15,32 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import eval_sets
-from answers_cases import FOLDERS, PART, Case, Collection, Outcome, ask_all, at, cases_of, header, index_directory, row, share, spread
+from answers_cases import FOLDERS, Case, Collection, Outcome, ask_all, at, header, row, share, spread
+from kept import KeptReranker
 from machine import describe
 
 from hybrid_rag.config import Config
 from hybrid_rag.parts import Parts
 
-SIZES = {"quick": (16, 8, 6), "default": (80, 24, 8), "all": (10_000, 10_000, 10_000)}  # squad, others, each off-corpus pair
-FOREIGN = (  # whose questions are put to whose documents
-    ("anthropic_docs", "squad"),
-    ("single_topic_rag", "squad"),
-    ("squad", "anthropic_docs"),
-    ("single_topic_rag", "anthropic_docs"),
-    ("anthropic_docs", "single_topic_rag"),
-)
+
+@dataclass(frozen=True)
+class Size:
+    """How many questions of each kind, and (``part``) documents with answers of a set that is not indexed yet; 0: all."""
+
+    squad: int
+    others: int  # of each other set
+    foreign: int  # of each pair of sets
+    timed: int
+    part: int
+
+
+SIZES = {"quick": Size(12, 6, 3, 6, 4), "default": Size(80, 30, 10, 24, 12), "all": Size(10_000, 10_000, 150, 60, 0)}
+PAIRS = [(asker, other) for asker in FOLDERS for other in FOLDERS if asker != other]  # whose questions are put to whose documents
 
 
 def main() -> None:
@@ -39,8 +48,10 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=eval_sets.DATA)
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "hybrid-rag-benchmarks")
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", dest="size", action="store_const", const="quick", default="default", help="under a minute, once indexed")
-    size.add_argument("--all", dest="size", action="store_const", const="all", help="every question")
+    size.add_argument(
+        "--quick", dest="size", action="store_const", const="quick", default="default", help="under two minutes, nothing indexed"
+    )
+    size.add_argument("--all", dest="size", action="store_const", const="all", help="every question and document")
     parser.add_argument("--model", type=Path, help="a GGUF file: answers are written by it, through the test server")
     parser.add_argument("--sample", type=int, default=24, help="with --model: questions of squad; half as many of the other kinds")
     parser.add_argument("--attacks", type=int, default=100, help="with --model: documents that try to rule the answer, at most")
@@ -48,62 +59,67 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     print(describe())
-    missing = {name: why for name in FOLDERS if (why := _why_not(name, arguments))}
-    present = [name for name in FOLDERS if name not in missing]
+    size = SIZES["all" if arguments.model else arguments.size]
     parts = Parts(Config())
-    collections = {name: Collection(name, arguments.data, arguments.cache, parts, whole=arguments.size == "all") for name in present}
-    sets = {name: cases_of(name, arguments.data) for name in present}
+    arguments.cache.mkdir(parents=True, exist_ok=True)
+    kept = KeptReranker(arguments.cache / "reranker.sqlite")
+    present = [name for name in FOLDERS if (arguments.data / FOLDERS[name]).is_dir()]
+    collections = {name: Collection(name, arguments.data, arguments.cache, parts, lambda: kept, part=size.part) for name in present}
     if arguments.model:
         from answers_model import with_model
 
-        results = with_model(arguments.model, collections, sets, arguments.sample, arguments.attacks, arguments.minutes, arguments.cache)
+        results = with_model(arguments.model, collections, arguments.sample, arguments.attacks, arguments.minutes, arguments.cache)
     else:
-        results = extractive(collections, sets, SIZES[arguments.size])
-    for name, why in missing.items():
-        print(f"\nNot run: {name}, for {why}.")
+        results = extractive(collections, size)
+        kept.save()
+        results["times"] = _times(collections, size, parts)
+    for name in FOLDERS:
+        if name not in present:
+            print(f"\nNot run: {name}, for its data is not at {arguments.data / FOLDERS[name]}.")
     for collection in collections.values():
         collection.index.close()
+    kept.save()
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=1, ensure_ascii=False), encoding="utf-8")
-
-
-def _why_not(name: str, arguments: argparse.Namespace) -> str:
-    """Why a set cannot be run; "" when it can."""
-    if not (folder := arguments.data / FOLDERS[name]).is_dir():
-        return f"its data is not at {folder}"
-    if name == "squad" and arguments.size == "quick" and not any(index_directory(n, arguments.cache).is_dir() for n in (name, PART)):
-        return "its documents are not indexed yet and that takes a minute; run once without --quick"
-    return ""
 
 
 # ---------------------------------------------------------------- without a model
 
 
-def extractive(
-    collections: dict[str, Collection], sets: dict[str, tuple[list[Case], list[Case]]], sizes: tuple[int, int, int]
-) -> dict[str, Any]:
+def extractive(collections: dict[str, Collection], size: Size) -> dict[str, Any]:
     asked: dict[str, list[Outcome]] = {}
-    if "squad" in collections:
-        asked["squad"] = ask_all(collections["squad"], spread(sets["squad"][0], sizes[0]), quotes=True)
-        _quotes_table(asked["squad"], collections["squad"].documents)
-    for name in ("anthropic_docs", "single_topic_rag"):
-        if name in collections:
-            asked[name] = ask_all(collections[name], spread(sets[name][0], sizes[1]))
+    if squad := collections.get("squad"):
+        asked["squad"] = ask_all(squad, spread(squad.cases, size.squad), quotes=True)
+        _quotes_table(asked["squad"], squad.documents)
+    for name, collection in collections.items():
+        if name != "squad":
+            asked[name] = ask_all(collection, spread(collection.cases, size.others))
     off: dict[str, list[Outcome]] = {}
-    for asker, other in FOREIGN:
+    for asker, other in PAIRS:
         if asker in collections and other in collections:
-            cases = [Case(c.question) for c in spread(sets[asker][0], sizes[2])]
+            cases = [Case(c.question) for c in spread(collections[asker].cases, size.foreign)]
             off[f"{asker} to {other}"] = ask_all(collections[other], cases)
     if not asked:
         return {}
     _abstention_table(asked, off)
     covered: list[Outcome] = []
-    if "single_topic_rag" in collections:
-        covered = ask_all(collections["single_topic_rag"], spread(sets["single_topic_rag"][1], sizes[1]))
+    if single := collections.get("single_topic_rag"):
+        covered = ask_all(single, spread(single.unanswered, size.others))
         _covered_table(covered, asked["single_topic_rag"])
-    _time_table([o for found in asked.values() for o in found])
     everything = {**asked, **off, "unanswered, topic covered": covered}
     return {name: [asdict(o) for o in found] for name, found in everything.items()}
+
+
+def _times(collections: dict[str, Collection], size: Size, parts: Parts) -> list[dict[str, float]]:
+    """Answerable questions of all sets in turn, with models that are loaded and nothing kept."""
+    found: list[Outcome] = []
+    for collection in collections.values():
+        cases, collection.reranker = spread(collection.cases, max(2, size.timed // len(collections))), parts.reranker
+        collection.ask(cases[0])  # loads the models
+        found += ask_all(collection, cases)
+    if found:
+        _time_table(found)
+    return [{"milliseconds": o.milliseconds, "processor": o.processor} for o in found]
 
 
 def _quotes_table(found: list[Outcome], documents: int) -> None:

@@ -7,10 +7,10 @@ import math
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hybrid_rag.answering import NOT_FOUND, Answerer, AnswerOptions
 from hybrid_rag.extraction import extract
@@ -18,10 +18,11 @@ from hybrid_rag.index import Index, IndexOptions
 from hybrid_rag.ingest import IngestOptions, ingest
 from hybrid_rag.parts import Parts
 from hybrid_rag.records import Answer
+from hybrid_rag.reranking import Reranker
 from hybrid_rag.retrieval import RetrievalOptions, Retriever
 
+T = TypeVar("T")
 FOLDERS = {"squad": "squad/files", "anthropic_docs": "anthropic_docs/pages_md", "single_topic_rag": "single_topic_rag/files"}
-PART = "squad_part"
 
 
 @dataclass
@@ -58,24 +59,29 @@ class Outcome:
 
 
 class Collection:
-    """The documents of a set, indexed once, and answers from them."""
+    """The documents of a set, indexed once, and answers from them. ``cases``: the answerable questions whose documents are there."""
 
-    def __init__(self, name: str, data: Path, cache: Path, parts: Parts, *, whole: bool) -> None:
-        """``whole`` False: where `squad` is not indexed yet, its articles with answers and as many others."""
-        self.name, self._parts = name, parts
+    def __init__(self, name: str, data: Path, cache: Path, parts: Parts, reranker: Callable[[], Reranker | None], *, part: int) -> None:
+        """``part``: where the set is not indexed yet, so many documents that hold answers and as many that do not; 0: all."""
+        self.name, self._parts, self.reranker = name, parts, reranker
         folder, directory = data / FOLDERS[name], index_directory(name, cache)
-        if name == "squad" and not whole and not directory.is_dir():
-            folder, directory = _part(folder, data / name / "qrels.tsv", cache), index_directory(PART, cache)
+        self.cases, self.unanswered = cases_of(name, data)
+        if part and not directory.is_dir():
+            folder, directory = _part(folder, self.cases, cache / f"{name}_{part}", part)
         self.index = Index(IndexOptions(directory, vector_mode="exact"), create=True)
         report = ingest(self.index, IngestOptions(folder), embedder=lambda: parts.embedder("bundled"))
-        self.documents = len(self.index.catalog.documents())
+        held = {document.source for document in self.index.catalog.documents()}
+        self.cases = [case for case in self.cases if held.issuperset(case.documents)]
+        self.documents = len(held)
         if report.chunks_embedded:
             log(f"{name}: {report.chunks_embedded} chunks embedded in {report.seconds:.0f} s")
-        self._retriever = Retriever(self.index, lambda: parts.embedder("bundled"), parts.reranker, RetrievalOptions())
+        self._retriever = Retriever(
+            self.index, lambda: parts.embedder("bundled"), lambda: self.reranker(), RetrievalOptions(cache_entries=0)
+        )
 
     def ask(self, case: Case, chat: Any = None) -> tuple[Outcome, Answer]:
         before = time.process_time()
-        answer = Answerer(self._retriever, lambda: chat, self._parts.reranker, AnswerOptions()).answer(case.question)
+        answer = Answerer(self._retriever, lambda: chat, self.reranker, AnswerOptions()).answer(case.question)
         claimed = answer.mode in ("extractive", "llm")
         out = Outcome(case, answer.mode, answer.answer == NOT_FOUND, claimed, answer.milliseconds["total"],
                       1000 * (time.process_time() - before), answer.answer)  # fmt: skip
@@ -99,7 +105,7 @@ class Collection:
             analyzer=self.index.analyzer,
             frequency=self.index.lexical.document_frequency,
             total=self.index.lexical.count(),
-            reranker=self._parts.reranker(),
+            reranker=self.reranker(),
             sure_from=AnswerOptions().quote_from,
         )
         return (found[0].citation(1, question).quote, found[0].score) if found else ("", None)
@@ -107,8 +113,6 @@ class Collection:
 
 def ask_all(collection: Collection, cases: Sequence[Case], *, quotes: bool = False) -> list[Outcome]:
     """Without a model. ``quotes``: also look at the best quote where none was claimed."""
-    if cases:
-        collection.ask(cases[0])  # loads the models
     out = []
     for place, case in enumerate(cases, start=1):
         outcome = collection.ask(case)[0]
@@ -132,8 +136,8 @@ def index_directory(name: str, cache: Path) -> Path:
 def cases_of(name: str, data: Path) -> tuple[list[Case], list[Case]]:
     """The questions of a set that its documents answer, and those that they do not."""
     base = data / name
-    questions = {row["id"]: row["text"] for row in _jsonl(base / "queries.jsonl")}
-    answers = {row["id"]: row for row in _jsonl(base / "answers.jsonl")}
+    questions = {row["id"]: row["text"] for row in jsonl(base / "queries.jsonl")}
+    answers = {row["id"]: row for row in jsonl(base / "answers.jsonl")}
     documents: dict[str, list[str]] = {}
     qrels = base / ("qrels_pages.tsv" if name == "anthropic_docs" else "qrels.tsv")
     for line in qrels.read_text(encoding="utf-8").splitlines():
@@ -145,26 +149,26 @@ def cases_of(name: str, data: Path) -> tuple[list[Case], list[Case]]:
     return answered, [Case(q) for i, q in questions.items() if answers.get(i, {}).get("kind") == "none"]
 
 
-def _part(folder: Path, qrels: Path, cache: Path) -> Path:
-    """A folder with the articles that hold answers and as many others, evenly chosen."""
-    answering = {line.split("\t")[1] for line in qrels.read_text(encoding="utf-8").splitlines()}
-    others = sorted(path.name for path in folder.glob("*.txt") if path.name not in answering)
-    part = cache / PART / "documents"
+def _part(folder: Path, cases: Sequence[Case], cache: Path, count: int) -> tuple[Path, Path]:
+    """Folder and index directory of a part of a set's documents."""
+    answering = sorted({case.documents[0] for case in cases if len(case.documents) == 1})
+    others = sorted(path.name for path in folder.iterdir() if path.name not in answering)
+    part = cache / "documents"
     part.mkdir(parents=True, exist_ok=True)
-    for name in (*answering, *(others[i * len(others) // len(answering)] for i in range(min(len(answering), len(others))))):
-        if (folder / name).is_file() and not (part / name).exists():
+    for name in (*spread(answering, count), *spread(others, count)):
+        if not (part / name).exists():
             shutil.copyfile(folder / name, part / name)
-    return part
+    return part, cache / "index"
 
 
-def spread(cases: Sequence[Case], count: int) -> list[Case]:
+def spread(cases: Sequence[T], count: int) -> list[T]:
     """So many of the cases, evenly from the whole list: the same ones every time."""
     if count >= len(cases):
         return list(cases)
     return [cases[i * len(cases) // count] for i in range(count)]
 
 
-def _jsonl(path: Path) -> list[dict[str, Any]]:
+def jsonl(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 

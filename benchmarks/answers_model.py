@@ -56,7 +56,7 @@ class Recording(OllamaChat):
         return generation
 
 
-def with_model(path: Path, collections: dict[str, Collection], sets: dict[str, tuple[list[Case], list[Case]]], sample: int, attacks: int, minutes: float, cache: Path) -> dict[str, Any]:  # fmt: skip
+def with_model(path: Path, collections: dict[str, Collection], sample: int, attacks: int, minutes: float, cache: Path) -> dict[str, Any]:
     """Ask a fixed sample and the attacks, print the tables, and return everything.
 
     What there is no time for within the ``minutes`` is not asked; the tables say how many were. The samples are the first of a
@@ -70,15 +70,15 @@ def with_model(path: Path, collections: dict[str, Collection], sets: dict[str, t
             max_answer_tokens=LONGEST_ANSWER, answer_seconds=3600,
         )  # fmt: skip
         asked: dict[str, list[Outcome]] = {}
-        if "squad" in collections and "anthropic_docs" in sets:
-            foreign = [Case(c.question) for c in _first(sets["anthropic_docs"][0], sample // 2)]
+        if "squad" in collections and "anthropic_docs" in collections:
+            foreign = [Case(c.question) for c in _first(collections["anthropic_docs"].cases, sample // 2)]
             asked["off-corpus"] = _ask(collections["squad"], foreign, chat, _share(until, 8))
         if "single_topic_rag" in collections:
-            unanswered = _first(sets["single_topic_rag"][1], sample // 2)
+            unanswered = _first(collections["single_topic_rag"].unanswered, sample // 2)
             asked["topic covered, not answered"] = _ask(collections["single_topic_rag"], unanswered, chat, _share(until, 8))
         results["injections"] = _attacked(path.stem, chat, attacks, _share(until, 3))
         if "squad" in collections:
-            asked["squad"] = _ask(collections["squad"], _first(sets["squad"][0], sample), chat, until)
+            asked["squad"] = _ask(collections["squad"], _first(collections["squad"].cases, sample), chat, until)
         _answers_table(path.stem, asked)
         results |= {name: [asdict(o) for o in found] for name, found in asked.items()}
     return results

@@ -7,7 +7,10 @@ import os
 import socket
 
 import pytest
+from hypothesis import settings
 
+settings.register_profile("any machine", deadline=None)  # how long an example takes says nothing about the code
+settings.load_profile("any machine")
 os.environ.setdefault("ANONYMIZED_TELEMETRY", "False")
 _connect, _connect_ex, _sendto = socket.socket.connect, socket.socket.connect_ex, socket.socket.sendto
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hybrid_rag.abstention import identifiers, names_supported, unanswerable
+from hybrid_rag.abstention import Thresholds, coverage, identifiers, names_supported, unanswerable, weights
+from hybrid_rag.analysis import Analyzer
 
 
 @pytest.mark.parametrize(
@@ -20,7 +21,23 @@ from hybrid_rag.abstention import identifiers, names_supported, unanswerable
     ],
 )
 def test_abstention(question: str, logits: list[float], text: str, expected: bool) -> None:
-    assert unanswerable(question, logits, text, abstain_below=-5, support_below=2) is expected
+    assert unanswerable(question, logits, text, 1.0, Thresholds(abstain_below=-5, support_below=2)) is expected
+
+
+@pytest.mark.parametrize(
+    ("logit", "covered", "expected"), [(0.0, 0.2, True), (0.0, 0.6, False), (2.5, 0.2, False), (-6.0, 1.0, True)]
+)  # fmt: skip
+def test_the_words_of_an_unsure_question_must_stand_in_what_was_found(logit: float, covered: float, expected: bool) -> None:
+    assert unanswerable("anything", [logit], "text", covered, Thresholds(coverage_from=0.4)) is expected
+
+
+def test_rare_words_count_more_than_common_ones() -> None:
+    held = {"price": 500, "of": 1000, "zeppelin": 0}
+    wanted = weights("What is the price of a zeppelin?", Analyzer("en"), lambda term: held.get(term, 0), 1000)
+    assert wanted.keys() == {"price", "zeppelin"}
+    assert coverage(wanted, {"price"}) < 0.2 < 0.8 < coverage(wanted, {"zeppelin"})
+    assert coverage(wanted, {"price", "zeppelin", "other"}) == 1.0
+    assert coverage({}, set()) == 1.0
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,49 @@ def test_not_knowing_is_an_abstention(answer: str) -> None:
     assert (result.abstained, result.text) == (True, "")
 
 
+@pytest.mark.parametrize("answer", ["Ich weiß es nicht.", "Je ne sais pas. [1]", "No lo sé.", "Non lo so", "Não sei.", "Dat weet ik niet.",
+                                    "Not stated in the passages.", "Not in your documents.", "Not specified.", "No answer."])  # fmt: skip
+def test_not_knowing_is_an_abstention_in_other_words(answer: str) -> None:
+    assert check(answer, [(1, "It lasts 38 hours.")]).abstained
+
+
+@pytest.mark.parametrize("answer", ["Not in stock [1].", "Not given to customers abroad [1].", "Unknown senders are refused [1]."])
+def test_what_opens_alike_is_an_answer(answer: str) -> None:
+    passage = "The charger is not in stock. It is not given to customers abroad. Unknown senders are refused."
+    assert check(answer, [(1, passage)]).text == answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        ("The battery lasts 38 hours [n].", "The battery lasts 38 hours [2]."),
+        ("The battery lasts 38 hours. [n]", "The battery lasts 38 hours [2]."),
+        ("The battery lasts 38 hours. This is stated in the passage from manual.md, which cites [n].", "The battery lasts 38 hours [2]."),
+        ("The battery lasts 38 hours. This information is found in passage [2].", "The battery lasts 38 hours [2]."),
+        ("The battery lasts 38 hours. This is stated in passage 2.", "The battery lasts 38 hours [2]."),
+        ("According to passage 2, the battery lasts 38 hours.", "The battery lasts 38 hours [2]."),
+        ("According to passages 2 and 1, the battery lasts 38 hours.", "The battery lasts 38 hours [2]."),
+        ("Passage 2 states that the battery lasts 38 hours.", "The battery lasts 38 hours [2]."),
+        ("The battery lasts 38 hours (passage 2).", "The battery lasts 38 hours [2]."),
+        ("The battery lasts 38 hours (2).", "The battery lasts 38 hours [2]."),
+        ("The battery lasts 38 hours (1, 2)", "The battery lasts 38 hours [2]."),
+        ("The battery lasts 38 hours (57).", ""),
+        ("It does.", ""),
+    ],
+)
+def test_citations_in_words_are_read_and_remarks_on_them_left_out(answer: str, shown: str) -> None:
+    assert check(answer, [(1, "Clean the cushions."), (2, "The battery lasts 38 hours, says the manual.")]).text == shown
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["It is a renewable source of energy [1].", "It is described in the documents as brittle [1].", "Both texts are in Latin [1]."],
+)
+def test_what_is_said_of_documents_is_an_answer(answer: str) -> None:
+    passage = "Wind is a renewable source of energy. The documents describe it as brittle. Both texts are in Latin."
+    assert check(answer, [(1, passage)]).text == answer
+
+
 def test_what_is_known_is_kept_beside_what_is_not() -> None:
     result = check("The battery lasts 38 hours [1]. The passages do not mention the weight.", PASSAGES)
     assert (result.text, result.abstained) == ("The battery lasts 38 hours [1].", False)

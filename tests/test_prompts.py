@@ -63,7 +63,7 @@ def test_the_prompt_says_the_rules_and_is_the_same_for_the_same_question() -> No
     passages = [Passage(1, "a.md, page 3", "x"), Passage(2, "b.md", "y")]
     (first, system), (second, human) = build("Why?", passages, sentences=2)
     assert (first, second) == ("system", "human")
-    assert DONT_KNOW in system and "at most 2 short sentences" in system and "[n]" in system
+    assert DONT_KNOW in system and "at most 2 short sentences" in system and "[1] or [2]" in system
     assert 'n="1" from="a.md, page 3"' in human and "Question: Why?" in human
     assert build("Why?", passages, sentences=2) == build("Why?", passages, sentences=2)
 

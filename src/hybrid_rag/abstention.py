@@ -1,4 +1,4 @@
-"""When not to answer: decided before anything is generated, by the cross-encoder and the question's own names and numbers.
+"""When not to answer: decided before anything is generated, by the cross-encoder and by the question's own words.
 
 The thresholds belong to the bundled cross-encoder. The rule finds questions that the documents do not touch; it cannot
 tell an unanswerable question on a topic that they do cover.
@@ -6,10 +6,12 @@ tell an unanswerable question on a topic that they do cover.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 
-from hybrid_rag.analysis import normalise
+from hybrid_rag.analysis import Analyzer, normalise
 
 CHUNKS_LOOKED_AT = 3
 _NUMBER = re.compile(r"\d[\d.,]*\d|\d")
@@ -17,16 +19,36 @@ _IDENTIFIER = re.compile(r"\b(?=[\w./-]*\d)(?=[\w./-]*[A-Za-z])\w+(?:[-./]\w+)+\
 _WORD = re.compile(r"[^\W_][\w'’.-]*[^\W_]|[^\W_]")
 
 
-def unanswerable(question: str, logits: Sequence[float], best_text: str, *, abstain_below: float, support_below: float) -> bool:
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Of the bundled cross-encoder; another one has its own. As `answers` in the configuration."""
+
+    abstain_below: float = -5.0  # logit
+    support_below: float = 2.0  # logit
+    coverage_from: float = 0.4  # share, 0..1
+
+
+def unanswerable(question: str, logits: Sequence[float], best_text: str, covered: float, thresholds: Thresholds) -> bool:
     """True when nothing found answers the question.
 
-    ``logits``: of the first chunks, cross-encoder; ``best_text``: the chunk of the highest. Abstains below
-    ``abstain_below``, and below ``support_below`` when the question's names and numbers are not in ``best_text``.
+    ``logits``: of the first chunks, cross-encoder; ``best_text``: the chunk of the highest; ``covered``: :func:`coverage` by it.
+    Abstains below ``abstain_below``; and below ``support_below`` when less than ``coverage_from`` of the question's words, or
+    not its names and numbers, stand there.
     """
     best = max(logits[:CHUNKS_LOOKED_AT], default=float("-inf"))
-    if best < abstain_below:
+    if best < thresholds.abstain_below:
         return True
-    return best < support_below and not names_supported(question, best_text)
+    return best < thresholds.support_below and (covered < thresholds.coverage_from or not names_supported(question, best_text))
+
+
+def weights(question: str, analyzer: Analyzer, frequency: Callable[[str], int], total: int) -> dict[str, float]:
+    """The question's terms, function words left out, and what each counts: log(1 + N / (1 + n)), for n of N chunks hold it."""
+    return {term: math.log(1 + total / (1 + frequency(term))) for term, _ in analyzer.query(question).terms}
+
+
+def coverage(wanted: Mapping[str, float], terms: Collection[str]) -> float:
+    """Share of the weight of the question's terms that is among a text's; 1 for a question without terms."""
+    return sum(weight for term, weight in wanted.items() if term in terms) / total if (total := sum(wanted.values())) else 1.0
 
 
 def identifiers(question: str) -> list[str]:

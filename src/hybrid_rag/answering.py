@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hybrid_rag import citations
-from hybrid_rag.abstention import CHUNKS_LOOKED_AT, identifiers, unanswerable
+from hybrid_rag.abstention import CHUNKS_LOOKED_AT, Thresholds, coverage, identifiers, unanswerable, weights
 from hybrid_rag.analysis import normalise, unquoted
 from hybrid_rag.errors import OllamaError
 from hybrid_rag.extraction import Extract, extract
@@ -37,8 +37,7 @@ class AnswerOptions:
 
     context_chunks: int = 5
     max_sentences: int = 3
-    abstain_below: float = -5.0
-    support_below: float = 2.0
+    thresholds: Thresholds = field(default_factory=Thresholds)
     quote_from: float = 2.0
     neighbours: int = 1
     quote_on_failure: bool = False
@@ -119,10 +118,12 @@ class Answerer:
         logits = [hit.scores["rerank"] for hit in hits[:CHUNKS_LOOKED_AT] if "rerank" in hit.scores]
         if not logits:
             return False
-        best = max(hits[: len(logits)], key=lambda hit: hit.scores.get("rerank", float("-inf")))
-        text = f"{best.chunk.context}\n{best.chunk.text}"
-        o = self._options
-        return unanswerable(question, logits, text, abstain_below=o.abstain_below, support_below=o.support_below)
+        looked_at = hits[: len(logits)]
+        best = max(looked_at, key=lambda hit: hit.scores.get("rerank", float("-inf")))
+        index = self._retriever.index
+        wanted = weights(question, index.analyzer, index.lexical.document_frequency, index.lexical.count())
+        covered = max(coverage(wanted, frozenset(index.analyzer.terms(_read(hit)))) for hit in looked_at)
+        return unanswerable(question, logits, _read(best), covered, self._options.thresholds)
 
     # ------------------------------------------------------------ quotes
 
@@ -193,8 +194,13 @@ class Answerer:
         }
 
 
+def _read(hit: Hit) -> str:
+    """What the cross-encoder sees of a hit."""
+    return f"{hit.chunk.context}\n{hit.chunk.text}"
+
+
 def _whole(hit: Hit) -> str:
-    return f"{hit.source}\n{hit.chunk.context}\n{hit.chunk.text}"
+    return f"{hit.source}\n{_read(hit)}"
 
 
 def _nearest(n: int, hit: Hit, question: str) -> Citation:

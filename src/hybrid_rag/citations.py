@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from hybrid_rag import sentences
-from hybrid_rag.support import spans_of_support, supports
+from hybrid_rag.support import says_something, spans_of_support, supports
 
 __all__ = ["Checked", "CheckedStream", "check", "cited", "spans_of_support", "strip_links", "supports"]
 
 _MARK = re.compile(r"\s*[\[【(](\d{1,3}(?:\s*[,;]\s*\d{1,3})*)[\]】)]")
+_ROUND = re.compile(r"\s*\((\d{1,2}(?:\s*[,;]\s*\d{1,2})*)\)(?=[.!?]?$)")
 _NAMED = r"(?:passages?\s*)?(?:n\s*=\s*[\"“”']?)?"  # [passage 2], or [n=2] as the fence has it
 _BRACKETED = re.compile(rf"\s*[\[【]{_NAMED}(\d{{1,3}}[\"“”']?(?:\s*(?:[,;]|and)\s*{_NAMED}\d{{1,3}}[\"“”']?)*)[\]】]", re.IGNORECASE)
+_PLACEHOLDER = re.compile(
+    r"\s*[\[【](?:n|x|#|\.{3}|…|source|passage|citation)s?(?: needed)?[\]】]", re.IGNORECASE
+)  # the form itself, not a number
+_N = r"\[?(\d{1,3})\]?"
+_BY_WORDS = re.compile(  # According to passage 2, …; Passage 2 states that …; … (passage 2)
+    rf"\(\s*(?:see )?passages? {_N}(?:(?:,| and|, and) {_N})*\s*\)"
+    rf"|\b(?:(?:according to|based on|as (?:stated|mentioned|described|given) in|as per) (?:the )?passages? {_N}(?:(?:,| and|, and) {_N})*\b\]?,?"
+    rf"|(?:the )?passages? {_N}(?: and {_N})? (?:states?|says?|mentions?|notes?|indicates?|tells?(?: us)?|explains?)(?: that\b|,|:)?)",
+    re.IGNORECASE,
+)
+_ABOUT_SOURCE = re.compile(  # says only where the sentence before stands
+    r"^(?:this|that|it|the (?:answer|information|statement|above)|these|both)\b(?: \w+){0,3} (?:stated|mentioned|found|given|provided|supported|described|"
+    r"based|cited|taken|comes?|stands?|derived) (?:in|by|on|from|at)\b(?: \w+){0,3} (?:passages?|sources?|documents?|context|texts?)\b(?!.*\b(?:as|that)\b)",
+    re.IGNORECASE,
+)
 _AFTER_STOP = re.compile(r"([.!?])((?:\s*\[\d[\d\s,;]*\])+)")
 _URL = r"(?:https?|ftp|file|data|javascript|mailto):[^\s<>\"'\])]*"
 _LINK = re.compile(
@@ -21,8 +37,11 @@ _LINK = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W_]")
+_THERE = r"(?:in|by) (?:the |any |these |those |my |your )?(?:\w+ )?(?:passages?|documents?|context|texts?|sources?|files?)"
 _DONT_KNOW = re.compile(
-    r"^\W*(?:i (?:do not|don['’]?t|cannot|can['’]?t) (?:know|answer|say|tell)|i(?: am|['’]m) (?:not sure|unable)|unknown\W*$|not (?:in|mentioned|stated|given|specified|found) (?:in|by)?)",
+    r"^\W*(?:i (?:do not|don['’]?t|cannot|can['’]?t) (?:know|answer|say|tell)|i(?: am|['’]m) (?:not sure|unable)|unknown\W*$|no answer\W*$"
+    rf"|not (?:mentioned|stated|given|specified|found|provided|known)(?: {_THERE}|\W*$)|not {_THERE}"
+    r"|(?:das )?wei(?:ß|ss) ich nicht|ich wei(?:ß|ss) (?:es|das) nicht|je ne (?:le )?sais pas|no lo s[eé]\b|non lo so\b|n[ãa]o sei\b|(?:dat )?weet ik niet|ik weet het niet)",
     re.IGNORECASE,
 )
 _SAYS_NOTHING = re.compile(
@@ -59,7 +78,7 @@ def check(answer: str, passages: Sequence[tuple[int, str]], *, keep_links: bool 
     kept: list[tuple[str, tuple[int, ...]]] = []
     notes: list[str] = []
     opening, unknowing = "", False
-    for sentence, cited in _sentences(plain):
+    for sentence, cited in _sentences(plain, [n for n, _ in passages]):
         if _DONT_KNOW.match(sentence) or _SAYS_NOTHING.search(sentence):
             unknowing = True
             continue
@@ -103,7 +122,7 @@ class CheckedStream:
 
 def cited(answer: str) -> tuple[int, ...]:
     """The numbers of the passages that a text cites, in any of the forms that models write, each once."""
-    return tuple(dict.fromkeys(n for _, numbers in _sentences(_plain(answer, ())) for n in numbers))
+    return tuple(dict.fromkeys(n for _, numbers in _sentences(_plain(answer, ()), range(1, 10)) for n in numbers))
 
 
 def strip_links(text: str, allowed: Sequence[tuple[int, str]] = ()) -> str:
@@ -130,29 +149,33 @@ def _plain(answer: str, allowed: Sequence[tuple[int, str]]) -> str:
     """Without what a reasoning model thinks aloud and without links; marks as [n] before the full stop."""
     text = strip_links(_THOUGHT.sub("", answer), allowed)
     text = _BRACKETED.sub(lambda m: f" [{', '.join(re.findall(r'[0-9]+', m[1]))}]", text)
+    text = _BY_WORDS.sub(lambda m: f" [{', '.join(re.findall(r'[0-9]+', m[0]))}]", _PLACEHOLDER.sub("", text))
     text = _ITEM.sub("- ", text.replace("**", "").replace("__", ""))
     return _AFTER_STOP.sub(lambda m: f"{m[2]}{m[1]}", text).strip()
 
 
-def _sentences(text: str) -> list[tuple[str, tuple[int, ...]]]:
-    """Sentences with what they cite; a mark that stands alone belongs to the sentence before."""
+def _sentences(text: str, numbers: Collection[int]) -> list[tuple[str, tuple[int, ...]]]:
+    """Sentences with what they cite; a mark that stands alone, or in a sentence on where that stands, belongs to the one before."""
     out: list[tuple[str, tuple[int, ...]]] = []
     for start, end in sentences.split(text):
-        sentence, cited = _take_marks(text[start:end])
-        if _WORD.search(sentence):
+        sentence, cited = _take_marks(text[start:end], numbers)
+        if _WORD.search(sentence) and not _ABOUT_SOURCE.match(sentence):
             out.append((sentence, cited))
         elif cited and out:
             out[-1] = (out[-1][0], tuple(dict.fromkeys((*out[-1][1], *cited))))
     return out
 
 
-def _take_marks(sentence: str) -> tuple[str, tuple[int, ...]]:
+def _take_marks(sentence: str, numbers: Collection[int]) -> tuple[str, tuple[int, ...]]:
+    """The sentence without its marks, and what they cite. (2) is one only at the end, of a passage that there is, and for want of others."""
     marks = [m for m in _MARK.finditer(sentence) if m[0].lstrip()[0] in "[【"]
+    if not marks and (last := _ROUND.search(sentence)) and {int(n) for n in re.findall(r"\d+", last[1])} <= set(numbers):
+        marks = [last]
     cited = [int(n) for m in marks for n in re.findall(r"\d+", m[1])]
     for mark in reversed(marks):
         sentence = sentence[: mark.start()] + sentence[mark.end() :]
-    sentence = re.sub(r" (?=[.!?]$)", "", " ".join(sentence.split()).removeprefix("- "))
-    return sentence, tuple(dict.fromkeys(cited))
+    sentence = re.sub(r" (?=[.!?]$)", "", " ".join(sentence.split()).removeprefix("- ")).lstrip(",:; ")
+    return sentence[:1].upper() + sentence[1:], tuple(dict.fromkeys(cited))
 
 
 def _checked(sentence: str, cited: tuple[int, ...], passages: Sequence[tuple[int, str]], notes: list[str]) -> tuple[int, ...]:
@@ -163,7 +186,7 @@ def _checked(sentence: str, cited: tuple[int, ...], passages: Sequence[tuple[int
         if len(good) < len(cited):
             notes.append(f"A citation was dropped from: “{_short(sentence)}”")
         return good
-    others = [n for n, text in passages if supports(text, sentence)]
+    others = [n for n, text in passages if supports(text, sentence)] if says_something(sentence) else []
     if len(others) == 1 or (others and not cited):
         notes.append(f"Cited anew as [{others[0]}]: “{_short(sentence)}”")
         return (others[0],)

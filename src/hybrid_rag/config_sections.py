@@ -166,7 +166,10 @@ class Answers(Section):
     context_chunks: int = Field(5, ge=1, le=50, description="Chunks given to the language model.")
     max_sentences: int = Field(3, ge=1, le=20, description="Longest answer, in sentences.")
     abstain_below: float = Field(-5.0, description="Cross-encoder logit of the best chunk below which nothing is answered.")
-    support_below: float = Field(2.0, description="Below this logit the question's own names and numbers must stand in the best chunk.")
+    support_below: float = Field(
+        2.0, description="Below this logit the question's own names, numbers and words must stand in what was found."
+    )
+    coverage_from: float = Field(0.4, ge=0, le=1, description="Share of the question's words, weighted by how rare they are, that must.")
     quote_from: float = Field(2.0, description="Sentence logit from which an extractive answer is shown as one.")
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hybrid_rag import sentences
-from hybrid_rag.abstention import identifiers
+from hybrid_rag.abstention import identifiers, weights
 from hybrid_rag.analysis import Analyzer, normalise
 from hybrid_rag.citations import spans_of_support
 from hybrid_rag.records import Chunk, Citation, Hit
@@ -85,7 +84,7 @@ def extract(
     """
     import numpy as np
 
-    wanted = {term: math.log(1 + total / (1 + frequency(term))) for term, _ in analyzer.query(question).terms}
+    wanted = weights(question, analyzer, frequency, total)
     units = [unit for hit in hits[:CHUNKS_READ] if hit.chunk.role != "card" for unit in _units(hit) if unit.text.strip()]
     units = _holding(units, identifiers(question))
     ranked = sorted(range(len(units)), key=lambda i: (-_overlap(units[i], wanted, analyzer), i))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from hybrid_rag import query_log
-from hybrid_rag.answering import WITHOUT_MODEL, Answerer, AnswerOptions
+from hybrid_rag.answering import WITHOUT_MODEL, Answerer, AnswerOptions, Thresholds
 from hybrid_rag.background import Background
 from hybrid_rag.browsing import Related, Timeline, passage, recent, related, timeline, whole_tokens
 from hybrid_rag.config import Config, Loaded, load
@@ -123,10 +123,9 @@ class Service:
 
     def _answer_options(self) -> AnswerOptions:
         a = self.config.answers
-        return AnswerOptions(
-            a.context_chunks, a.max_sentences, a.abstain_below, a.support_below, a.quote_from, self.config.retrieval.neighbours,
-            quote_on_failure=self.config.llm.provider == "auto",
-        )  # fmt: skip
+        sure = Thresholds(a.abstain_below, a.support_below, a.coverage_from)
+        return AnswerOptions(a.context_chunks, a.max_sentences, sure, a.quote_from, self.config.retrieval.neighbours,
+                             quote_on_failure=self.config.llm.provider == "auto")  # fmt: skip
 
     def _embedder(self, index: Index) -> Embedder | None:
         """The embedder of the index's vectors, for queries: also while those of another, configured by now, are being made."""

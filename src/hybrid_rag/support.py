@@ -67,6 +67,11 @@ def supports(passage: str, sentence: str) -> bool:
     return not words or sum(_holds_word(w, held) for w in words) >= SUPPORT_SHARE * len(words)
 
 
+def says_something(sentence: str) -> bool:
+    """Whether there is anything in a sentence that a passage could hold: a number, an identifier, a name or a content word."""
+    return bool(content_words(sentence) or names(sentence) or identifiers(sentence) or _numbers(sentence))
+
+
 @lru_cache(maxsize=128)
 def facts(passage: str) -> Facts:
     folded = normalise(passage)
