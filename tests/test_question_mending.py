@@ -15,12 +15,12 @@ from hybrid_rag.question_tables import TableWords
 from hybrid_rag.table_store import SqlLimits, TableStore
 from hybrid_rag.tables import build
 
-RACE = """Pos,Driver,Car,Country,Time,Date,Season
-1a,Jörg Müller,Ford Sierra RS500,Germany (FRG),9:58.4,4 May 1990,1990
-2b,Ann O'Hara,Ford Sierra RS500[1],Ireland,10:01.2,4 May 1990,1990
-10c,Bo Lind,BMW M3,Sweden,10:40.0,unknown,1991
-9d,Cy Young,BMW M3,United States,10:20.9,7 June 1991,1991
-3e,Di Rossini,Alfa 75,Italy,10:05.5,7 June 1991,1991
+RACE = """Pos,Driver,Car,Country,Time,Date,Season,Day
+1a,Jörg Müller,Ford Sierra RS500,Germany (FRG),9:58.4,4 May 1990,1990,4 May
+2b,Ann O'Hara,Ford Sierra RS500[1],Ireland,10:01.2,4 May 1990,1990,4 May
+10c,Bo Lind,BMW M3,Sweden,10:40.0,unknown,1991,5 May
+9d,Cy Young,BMW M3,United States,10:20.9,7 June 1991,1991,7 June
+3e,Di Rossini,Alfa 75,Italy,10:05.5,7 June 1991,1991,7 June
 """
 
 
@@ -78,6 +78,7 @@ def test_a_query_finds_what_it_means(parts, sql: str, expected: list) -> None:
         "SELECT count(*) FROM race WHERE car = 'Lada Niva'",  # no cell is near: it stays, and finds nothing
         "SELECT country, count(*) FROM race GROUP BY country ORDER BY count(*) DESC",
         "SELECT car FROM elsewhere WHERE x = 'y'",
+        "SELECT driver FROM race ORDER BY day DESC LIMIT 1",  # days of months are no numbers
     ],
 )
 def test_what_is_right_stays_as_it_is(parts, sql: str) -> None:
@@ -126,8 +127,14 @@ def test_cells_that_a_text_means() -> None:
     cells = ["St. Mary's (London)", "St. Mary's Hospital", "Graz", "Grazing Fields"]
     assert meant("st mary's", cells).cells == ("St. Mary's (London)",)
     assert meant("hospital", cells).cells == ("St. Mary's Hospital",)
-    assert meant("Gratz", ["Graz", "Linz"]).cells == ("Graz",)
+    assert meant("Gratz", ["Graz", "Linz"]) is None  # too short to tell
     assert meant("hospital", cells, whole=True) is None
+    assert meant("Austria", ["Australia", "Italy"]) is None  # another country, no misspelling
+    assert meant("Slovakia", ["Slovenia"]) is None
+    assert meant("product 12", ["Product 13"]) is None
+    assert meant("Hansen", ["Hanson", "Hansan"]) is None  # which one?
+    assert meant("Amsterdma", ["Amsterdam"]).cells == ("Amsterdam",)
+    assert meant("Barzelone", ["Barcelona"]).cells == ("Barcelona",)
     assert meant("Vienna", cells) is None
     assert meant("%", cells) is None
 
@@ -140,4 +147,4 @@ def test_the_prompt_names_the_cells_of_the_question_and_shows_their_records(part
     assert "Cells with words of the question: driver: 'Cy Young'; driver: 'Di Rossini'" in text
     assert "4 | 9d | Cy Young | BMW M3" in text
     assert text.endswith("Question: what car did cy young or di rosini drive?")
-    assert "  season BIGINT -- 1990 to 1991" in card_text(card, store)
+    assert "  season BIGINT, -- 1990 to 1991" in card_text(card, store)

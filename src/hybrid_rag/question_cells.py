@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from hybrid_rag.analysis import normalise
 from hybrid_rag.question_fields import Fields, Match, Values
 from hybrid_rag.question_items import hints, is_known
 from hybrid_rag.question_words import Word, is_filler, words_of
 
-CLOSE = 0.82  # of difflib's ratio, from which one spelling is taken for another
-SHORTEST_MISSPELT = 5  # letters
+SHORTEST_MISSPELT = 5  # letters of what one slip may make into something else; two slips may from
+LONG_MISSPELT = 9  # letters on: "Austria" is no misspelt "Australia"
 MOST_MEANT = 60  # cells that one text may mean
 
 
@@ -45,14 +44,41 @@ def meant(text: str, cells: Sequence[str], *, whole: bool = False) -> Meant | No
     if len(longest) == 1 and len(longest[0]) >= SHORTEST_MISSPELT:
         return Meant(tuple(longest), False)
     spelt = {_folded(c): c for c in reversed(cells)}
-    close = get_close_matches(wanted, spelt, 1, CLOSE) if len(wanted) >= SHORTEST_MISSPELT else []
-    return Meant((spelt[close[0]],), False) if close else None
+    close = nearest(wanted, spelt)
+    return Meant((spelt[close],), False) if close else None
+
+
+def nearest(text: str, others: Iterable[str]) -> str | None:
+    """The only one of ``others`` that ``text`` can be a misspelling of; numbers are not misspelt."""
+    digits = re.findall(r"\d+", text)
+    near = [o for o in others if abs(len(o) - len(text)) <= 2 and re.findall(r"\d+", o) == digits]
+    for slips in (1, 2):
+        shortest = SHORTEST_MISSPELT if slips == 1 else LONG_MISSPELT
+        found = [o for o in near if min(len(o), len(text)) >= shortest and _slips(text, o, slips) <= slips]
+        if found:
+            return found[0] if len(found) == 1 else None
+    return None
+
+
+def _slips(one: str, two: str, most: int) -> int:
+    """Letters left out, added, changed or swapped with their neighbour (restricted Damerau-Levenshtein distance), at most ``most`` + 1."""
+    before: list[int] = []
+    row = list(range(len(two) + 1))
+    for i, a in enumerate(one, start=1):
+        before, last, row = row, before, [i]
+        for j, b in enumerate(two, start=1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == two[j - 2] and b == one[i - 2]:
+                cost = min(cost, last[j - 2] + 1)
+            row.append(cost)
+        if min(row) > most:
+            return most + 1
+    return row[-1]
 
 
 def mentions(question: str, fields: Fields, values: Values) -> Iterator[Match]:
     """Cells that the words of a question name, from left to right, the best column first for each mention."""
     words = words_of(question)
-    spellings: dict[str, str] | None = None
     i = 0
     while i < len(words):
         found = next((entry for entry in values.at(words, i) if entry[1] and not _empty(words[i : i + entry[0]], entry[1])), None)
@@ -61,16 +87,9 @@ def mentions(question: str, fields: Fields, values: Values) -> Iterator[Match]:
             i += found[0]
             continue
         word = words[i]
-        if (
-            not is_known(word)
-            and word.stem not in fields.stems
-            and len(word.plain) >= SHORTEST_MISSPELT
-            and not any(map(str.isdigit, word.plain))
-        ):
-            spellings = {stem: stem for stem in values.stems} if spellings is None else spellings
-            for close in get_close_matches(word.stem, spellings, 1, CLOSE):
-                for _, matches in values.at([Word(close, close, close)], 0):
-                    yield from matches
+        if not is_known(word) and word.stem not in fields.stems and (close := nearest(word.stem, values.stems)):
+            for _, matches in values.at([Word(close, close, close)], 0):
+                yield from matches
         i += 1
 
 

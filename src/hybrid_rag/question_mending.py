@@ -10,11 +10,10 @@ import copy
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
-from hybrid_rag.question_cells import CLOSE, meant
-from hybrid_rag.question_words import stems
+from hybrid_rag.question_cells import meant, nearest
+from hybrid_rag.question_words import MONTHS, stems
 from hybrid_rag.records import TableCard, TableColumn
 from hybrid_rag.table_sql import expression, nodes, statement, tree_of
 from hybrid_rag.tables import RAW, q
@@ -28,6 +27,7 @@ _ORDERED = ("COMPARE_LESSTHAN", "COMPARE_GREATERTHAN", "COMPARE_LESSTHANOREQUALT
 _LIKE = ("~~", "~~*", "!~~", "!~~*", "like_escape", "ilike_escape")
 _FOLDING = ("lower", "upper", "trim", "lcase", "ucase")
 _NUMBER = r"[-−+]?\d+(?:[.,]\d+)*"
+_MONTH = re.compile(rf"\b(?:{'|'.join(m[:3] for m in MONTHS)})", re.IGNORECASE)
 _DURATION = r"\d+(?::\d{1,2}){1,2}(?:\.\d+)?"
 
 
@@ -113,7 +113,7 @@ class _Mender:
             wanted = set(stems(name))
             close = [c for c in known if set(stems(c)) == wanted]
             close = close or [c for c in known if wanted and wanted <= set(stems(c)) and not c.endswith(RAW)]
-            close = close if len(close) == 1 else get_close_matches(name, known, 1, CLOSE)
+            close = close if len(close) == 1 else [c for c in [nearest(name, known)] if c]
             if not close:
                 self.unknown.append(f"There is no column {name}; all records may be about it.")
             else:
@@ -264,6 +264,8 @@ class _Mender:
         """SQL for the number, or the seconds of a duration, that a cell begins with; None when too few cells do."""
         cells = self._of(card, column)
         bare = [re.sub(r"^[^\w+−-]+", "", cell) for cell in cells]
+        if any(map(_MONTH.search, bare)):
+            return None  # "4 May" is not ordered by its day
         name = q(column.name)
         if sum(bool(re.fullmatch(_DURATION, cell.strip())) for cell in bare) > NUMBERED * len(bare):
             parts = f"list_reverse(string_split(regexp_extract({name}, '[0-9]+(:[0-9]+)+(\\.[0-9]+)?'), ':'))"

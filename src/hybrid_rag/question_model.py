@@ -15,6 +15,7 @@ from typing import Any
 from hybrid_rag import question_prompt
 from hybrid_rag.errors import OllamaError, SqlLimitError, TableError
 from hybrid_rag.llm import Message, OllamaChat
+from hybrid_rag.prompts import neutral
 from hybrid_rag.question_cells import mentions
 from hybrid_rag.question_items import is_known
 from hybrid_rag.question_mending import mended
@@ -25,6 +26,7 @@ from hybrid_rag.records import TableCard, TableResult
 from hybrid_rag.table_store import TableStore
 
 CHARACTERS_A_TOKEN = 3  # at least, so that the prompt fits
+RESERVED = 1000  # characters of a prompt, for the question and for a second try
 PHRASED_CELLS = 24  # of a result that the model may put into words
 _COUNTED = {"count_star()": "Count"}
 _COMPARES = re.compile(r"\b(?:or|than|versus|vs|between|compared|both)\b", re.IGNORECASE)  # then a sentence can twist what it names
@@ -63,8 +65,9 @@ def ask(
     fails at its first word, Cancelled.
     """
     named = [(card, match) for card in cards for match in mentions(question, *words.of(card, wide))]
-    system = question_prompt.system(may_decline=not (wide and (named or words.relevant(question, cards))))
-    room = max(chat.budget, 500) * CHARACTERS_A_TOKEN - len(system) - 1000
+    characters = max(chat.budget, 500) * CHARACTERS_A_TOKEN
+    system = question_prompt.system(not (wide and (named or words.relevant(question, cards))), characters)
+    room = max(characters - len(system) - RESERVED, characters // 4)
     messages: list[Message] = [("system", system), ("human", question_prompt.told(question, cards, named, store, room))]
     tried: list[str] = []
     prompt = answer = 0
@@ -133,7 +136,7 @@ def _sentence(
     written = by_code(result)
     if not result.rows or len(result.rows) * len(result.columns) > PHRASED_CELLS or _COMPARES.search(question):
         return written, (0, 0)
-    table = "\n".join(" | ".join(shown(v) for v in row) for row in result.rows)
+    table = neutral("\n".join(" | ".join(map(shown, row, result.columns)) for row in result.rows))
     told = f"The query gives:\n{' | '.join(result.columns)}\n{table}\n{_PHRASE}\nQuestion: {question}"
     try:
         generation = chat.generate([*said, ("human", told)], cancel=cancel)
@@ -149,8 +152,8 @@ def by_code(result: TableResult) -> str:
     if not result.rows:
         return "No record meets this."
     if len(result.rows) == 1 and len(result.columns) == 1:
-        return f"{_COUNTED.get(result.columns[0], result.columns[0])}: {shown(result.rows[0][0])}."
-    listed = "; ".join(", ".join(shown(v) for v in row) for row in result.rows[:20])
+        return f"{_COUNTED.get(result.columns[0], result.columns[0])}: {shown(result.rows[0][0], result.columns[0])}."
+    listed = "; ".join(", ".join(map(shown, row, result.columns)) for row in result.rows[:20])
     more = f"; and {len(result.rows) - 20:,} more" if len(result.rows) > 20 else ""
     return f"{', '.join(result.columns)}: {listed}{more}."
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
+from hybrid_rag.prompts import neutral
 from hybrid_rag.question_fields import Match
 from hybrid_rag.records import TableCard, TableColumn
 from hybrid_rag.table_store import TableStore
@@ -20,6 +21,7 @@ LONGEST_LIST = 160  # characters of these
 LONGEST_CELL = 40  # characters of a shown cell
 MOST_MENTIONS = 8  # cells of the question that are told
 CELLS_A_MENTION = 4
+SMALLEST_WITH_EXAMPLES = 8_000  # characters of a prompt
 _TYPES = {"integer": "BIGINT", "decimal": "DOUBLE", "date": "DATE", "datetime": "TIMESTAMP", "boolean": "BOOLEAN", "text": "VARCHAR"}
 _RESERVED = frozenset(
     "all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create default deferrable desc "
@@ -65,14 +67,22 @@ _EXAMPLES = (
 )
 
 
-def system(may_decline: bool) -> str:
-    """The rules with their examples; the same for all questions, so that a server keeps it."""
+def system(may_decline: bool, characters: int) -> str:
+    """The rules with their examples; the same for all questions, so that a server keeps it.
+
+    ``characters``: what the whole prompt may have. A small context is left to the tables, without examples.
+    """
+    if characters < SMALLEST_WITH_EXAMPLES:
+        return f"{_RULES} Answer as JSON: {json.dumps({'sql': 'SELECT …'})}.{_MAY_DECLINE if may_decline else ''}"
     shown = "\n".join(f"Question: {question}\n{json.dumps({'sql': sql})}" for question, sql in _EXAMPLES)
     return f"{_RULES} Answer as JSON.{_MAY_DECLINE if may_decline else ''}\n\nExample:\n{_EXAMPLE_TABLE}\n{shown}"
 
 
 def told(question: str, cards: Sequence[TableCard], named: Sequence[tuple[TableCard, Match]], store: TableStore, room: int) -> str:
-    """The tables, the cells that the question names, and the question; as many tables as fit into ``room`` characters, one always."""
+    """The tables, the cells that the question names, and the question; as many tables as fit into ``room`` characters, one always.
+
+    No cell can pose as a turn of the conversation.
+    """
     cells = _named_cells(named)
     out: list[str] = []
     for card in cards:
@@ -80,7 +90,7 @@ def told(question: str, cards: Sequence[TableCard], named: Sequence[tuple[TableC
         if out and sum(map(len, out)) + len(text) > room:
             break
         out.append(text[:room])
-    return "\n\n".join((*out, f"{cells}Question: {question}"))
+    return neutral("\n\n".join((*out, f"{cells}Question: {question}")))
 
 
 def _named_cells(named: Sequence[tuple[TableCard, Match]]) -> str:

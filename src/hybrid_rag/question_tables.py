@@ -62,6 +62,8 @@ class TableWords:
 
     def cells(self, card: TableCard, column: TableColumn) -> Sequence[str]:
         """The different cells of a column as written; none when there are more than ``MOST_DISTINCT``."""
+        if column.type == "text" and (column.distinct or 0) > MOST_DISTINCT:
+            return ()
         name = column.name if column.type == "text" else column.name + RAW
         sql = f"SELECT DISTINCT {q(name)} FROM {q(card.name)} WHERE {q(name)} IS NOT NULL ORDER BY 1 LIMIT {MOST_DISTINCT + 1}"
         found = [str(row[0]) for row in self._store.fetch(sql, (), [card.name])]
