@@ -41,6 +41,13 @@ def test_hits_and_cosines_are_those_of_float32(count: int) -> None:
         assert [c for _, c in hits] == pytest.approx([c for _, c in wanted], abs=2e-6)
 
 
+def test_a_row_of_zeros_is_near_to_nothing() -> None:
+    rows = clustered(300)
+    rows[17] = 0
+    hits = VectorRows.of([(np.arange(300), rows)], 300).search(clustered(1, seed=9)[0], 300)
+    assert dict(hits)[17] == 0.0 and [c for _, c in hits] == sorted((c for _, c in hits), reverse=True)
+
+
 def test_equal_vectors_are_all_looked_at_and_ordered_by_number() -> None:
     rows = clustered(2_000)
     rows[500:1_700] = rows[3]
