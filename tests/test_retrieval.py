@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from hybrid_rag import ranking
 from hybrid_rag.errors import InputError
 from hybrid_rag.filters import Filters
 from hybrid_rag.index import Index, IndexOptions
@@ -79,6 +80,25 @@ def test_a_key_of_several_tables_is_looked_up_in_the_one_that_the_question_names
     moved = [hit for hit in search("Which article has the number ZX-4033?", k=8).hits if "named" in hit.scores]
     assert [hit.ranks["named"] for hit in moved] == list(range(1, len(moved) + 1))
     index.close()
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "keyword", "dense"])
+def test_both_legs_at_a_time_find_the_same(index: Index, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in large collections; also when the vectors cannot be searched, which is said as it is in turn."""
+    rng, chosen = random.Random(2), [Filters(), Filters.parse(folder="d1"), Filters.parse(kind="text"), Filters.parse(tags="t1 or t2")]
+    asked = [(" ".join(rng.choices(WORDS, k=3)), rng.choice(chosen)) for _ in range(12)] + [('"return window"', Filters())]
+
+    def found() -> list[list[tuple[str, dict]]]:
+        search = retriever(index, cache_entries=0).search
+        return [[(h.chunk_id, h.scores) for h in search(text, k=7, filters=f, mode=mode).hits] for text, f in asked]  # type: ignore[arg-type]
+
+    in_turn = found()
+    monkeypatch.setattr(ranking, "LARGE", 0)
+    assert found() == in_turn
+    if mode == "hybrid":
+        monkeypatch.setattr(Index, "search_vectors", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            retriever(index, cache_entries=0).search("apple", k=3)
 
 
 def test_a_question_for_text_has_its_section_first(index: Index) -> None:
