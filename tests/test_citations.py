@@ -98,6 +98,8 @@ def test_what_opens_alike_is_an_answer(answer: str) -> None:
         ("According to passages 2 and 1, the battery lasts 38 hours.", "The battery lasts 38 hours [2]."),
         ("Passage 2 states that the battery lasts 38 hours.", "The battery lasts 38 hours [2]."),
         ("The battery lasts 38 hours (passage 2).", "The battery lasts 38 hours [2]."),
+        ("Based on the provided passages, the battery lasts 38 hours [2].", "The battery lasts 38 hours [2]."),
+        ("The passages state that the battery lasts 38 hours [2].", "The battery lasts 38 hours [2]."),
         ("The battery lasts 38 hours (2).", "The battery lasts 38 hours [2]."),
         ("The battery lasts 38 hours (1, 2)", "The battery lasts 38 hours [2]."),
         ("The battery lasts 38 hours (57).", ""),

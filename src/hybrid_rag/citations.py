@@ -30,6 +30,11 @@ _ABOUT_SOURCE = re.compile(  # says only where the sentence before stands
     r"based|cited|taken|comes?|stands?|derived) (?:in|by|on|from|at)\b(?: \w+){0,3} (?:passages?|sources?|documents?|context|texts?)\b(?!.*\b(?:as|that)\b)",
     re.IGNORECASE,
 )
+_PREAMBLE = re.compile(  # Based on the passages, …; The passages state that …
+    r"^(?:(?:based on|according to|from|as (?:stated|mentioned|described|given) in) (?:the |these |your )?(?:\w+ )?(?:passages?|context|documents?|sources?|texts?)"
+    r"(?: (?:provided|given|above))?,|(?:the |these )?(?:\w+ )?(?:passages?|documents?|sources?) (?:states?|says?|mentions?|indicates?|tells? us|explains?) that\b)",
+    re.IGNORECASE,
+)
 _AFTER_STOP = re.compile(r"([.!?])((?:\s*\[\d[\d\s,;]*\])+)")
 _URL = r"(?:https?|ftp|file|data|javascript|mailto):[^\s<>\"'\])]*"
 _LINK = re.compile(
@@ -174,7 +179,8 @@ def _take_marks(sentence: str, numbers: Collection[int]) -> tuple[str, tuple[int
     cited = [int(n) for m in marks for n in re.findall(r"\d+", m[1])]
     for mark in reversed(marks):
         sentence = sentence[: mark.start()] + sentence[mark.end() :]
-    sentence = re.sub(r" (?=[.!?]$)", "", " ".join(sentence.split()).removeprefix("- ")).lstrip(",:; ")
+    sentence = re.sub(r" (?=[.!?]$)", "", " ".join(sentence.split()).removeprefix("- "))
+    sentence = _PREAMBLE.sub("", sentence.lstrip(",:; ")).lstrip(",:; ")
     return sentence[:1].upper() + sentence[1:], tuple(dict.fromkeys(cited))
 
 
