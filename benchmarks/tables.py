@@ -252,7 +252,7 @@ def show(out: dict[str, Any]) -> None:
         print(f"\nnot run: pandas: {peer}")
     m = s["million"]
     print(
-        f"\nA table of {m['rows']:,} rows ({m['csv_mb']:.0f} MB of CSV) is imported in {m['import_seconds']:.1f} s, with {m['peak_mb']:.0f} MB "
+        f"\nA table of {m['rows']:,} rows ({m['csv_mb']:.0f} MB of CSV) is imported in {m['import_seconds']:.1f} s ({m['import_cpu_seconds']:.1f} s of CPU), with {m['peak_mb']:.0f} MB "
         f"at the most ({m['before_mb']:.0f} MB before); its file has {m['file_mb']:.0f} MB, and a count takes {m['count_ms']:.0f} ms."
     )
 

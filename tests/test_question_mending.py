@@ -148,3 +148,15 @@ def test_the_prompt_names_the_cells_of_the_question_and_shows_their_records(part
     assert "4 | 9d | Cy Young | BMW M3" in text
     assert text.endswith("Question: what car did cy young or di rosini drive?")
     assert "  season BIGINT, -- 1990 to 1991" in card_text(card, store)
+
+
+def test_a_word_inside_cells_of_several_columns_names_none(tmp_path: Path) -> None:
+    text = "Team,Car,Laps\nNissan Motorsport,Nissan Skyline,90\nAlfa Corse,Skoda 130,91\nGarage Two,Alfa 75,80\n"
+    (tmp_path / "cars.csv").write_text(text, encoding="utf-8")
+    card = build(tabular.read(tmp_path / "cars.csv", Limits()).rows, tmp_path / "cars.parquet", source="cars.csv")
+    store = TableStore(tmp_path, lambda: [(card, "cars.parquet")], lambda: 1, limits=SqlLimits(seconds=5))
+    parts = TableWords(store, {}).of(card, True)
+    assert list(mentions("how many cars were in the nissan race?", *parts)) == []
+    assert [m.cells for m in mentions("how many laps did the skoda make?", *parts)] == [("Skoda 130",)]
+    assert [m.cells for m in mentions("how many laps did nissan skyline make?", *parts)] == [("Nissan Skyline",)]
+    store.close()

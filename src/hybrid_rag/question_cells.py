@@ -83,8 +83,10 @@ def mentions(question: str, fields: Fields, values: Values) -> Iterator[Match]:
     while i < len(words):
         found = next((entry for entry in values.at(words, i) if entry[1] and not _empty(words[i : i + entry[0]], entry[1])), None)
         if found is not None:
-            yield from found[1]
-            i += found[0]
+            length, matches = found
+            if length > 1 or len(matches) == 1 or matches[0].level < 2:  # one word inside cells of several columns tells nothing
+                yield from matches
+            i += length
             continue
         word = words[i]
         if not is_known(word) and word.stem not in fields.stems and (close := nearest(word.stem, values.stems)):
