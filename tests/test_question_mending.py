@@ -160,3 +160,24 @@ def test_a_word_inside_cells_of_several_columns_names_none(tmp_path: Path) -> No
     assert [m.cells for m in mentions("how many laps did the skoda make?", *parts)] == [("Skoda 130",)]
     assert [m.cells for m in mentions("how many laps did nissan skyline make?", *parts)] == [("Nissan Skyline",)]
     store.close()
+
+
+def test_records_that_add_others_up_are_left_out_unless_they_are_asked_for(tmp_path: Path) -> None:
+    text = "Team,Points,Won\nAlianza,15,3\nPenarol,20,6\nNacional,30,9\nColo-Colo,10,2\nTotal,75,20\n"
+    (tmp_path / "league.csv").write_text(text, encoding="utf-8")
+    card = build(tabular.read(tmp_path / "league.csv", Limits()).rows, tmp_path / "league.parquet", source="league.csv")
+    store = TableStore(tmp_path, lambda: [(card, "league.parquet")], lambda: 1, limits=SqlLimits(seconds=5))
+    words = TableWords(store, {})
+    for sql, expected in (
+        ("SELECT sum(points) FROM league", 75),
+        ("SELECT count(*) FROM league WHERE points > 12", 3),
+        ("SELECT team FROM league ORDER BY points DESC LIMIT 1", "Nacional"),
+        ("SELECT team FROM league WHERE points = (SELECT max(points) FROM league)", "Nacional"),
+        ("SELECT sum(points) FROM league WHERE team = 'total'", 75),
+        ("SELECT points FROM league WHERE team = 'Penarol'", 20),
+        ("SELECT count(*) FROM league WHERE _row < 3", 2),
+    ):
+        assert store.query(mended(sql, [card], words.cells).sql).rows == ((expected,),), sql
+    told = mended("SELECT sum(points) FROM league", [card], words.cells).changes
+    assert told == ("The record that adds others up was left out.",)
+    store.close()

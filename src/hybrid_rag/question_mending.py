@@ -16,7 +16,7 @@ from hybrid_rag.question_cells import meant, nearest
 from hybrid_rag.question_words import MONTHS, stems
 from hybrid_rag.records import TableCard, TableColumn
 from hybrid_rag.table_sql import expression, nodes, statement, tree_of
-from hybrid_rag.tables import RAW, q
+from hybrid_rag.tables import RAW, ROW, TOTALS, q
 
 Cells = Callable[[TableCard, TableColumn], Sequence[str]]  # the different cells of a column as written; none when there are too many
 SHOWN_CELLS = 6  # of a column that does not hold a text
@@ -25,6 +25,7 @@ NUMBERED = 0.5  # of a text column's different cells that must begin with a numb
 _EQUAL, _UNEQUAL = "COMPARE_EQUAL", "COMPARE_NOTEQUAL"
 _ORDERED = ("COMPARE_LESSTHAN", "COMPARE_GREATERTHAN", "COMPARE_LESSTHANOREQUALTO", "COMPARE_GREATERTHANOREQUALTO")
 _LIKE = ("~~", "~~*", "!~~", "!~~*", "like_escape", "ilike_escape")
+_AGGREGATES = frozenset("sum avg mean median count count_star max min arg_max arg_min".split())
 _FOLDING = ("lower", "upper", "trim", "lcase", "ucase")
 _NUMBER = r"[-−+]?\d+(?:[.,]\d+)*"
 _MONTH = re.compile(rf"\b(?:{'|'.join(m[:3] for m in MONTHS)})", re.IGNORECASE)
@@ -66,6 +67,9 @@ class _Mender:
         self._names(tree)
         selected = [(entry, name) for node in nodes(tree) for entry in node.get("select_list") or () if (name := _called(entry))]
         self._conditions(tree)
+        for node in list(nodes(tree)):
+            if node.get("type") == "SELECT_NODE":
+                self._totals(node)
         for entry, name in selected:
             if not entry.get("alias") and _called(entry) != name:
                 entry["alias"] = name  # the result's column keeps the name that was asked for
@@ -87,6 +91,31 @@ class _Mender:
                 for order in node.get("orders", ()):
                     self._number(order, "expression")
 
+    def _totals(self, node: dict[str, Any]) -> None:
+        """Records that add the others up are left out of what is counted, added up or put in order, unless they are asked for."""
+        table = node.get("from_table") or {}
+        card = next(
+            (c for c in self._here if table.get("type") == "BASE_TABLE" and c.name == str(table.get("table_name")).casefold()), None
+        )
+        if card is None or not card.total_rows:
+            return
+        where = node.get("where_clause")
+        named = {ROW in n["column_names"] for n in nodes(node) if n.get("type") == "COLUMN_REF"}
+        wanted = {text.casefold().strip("% ") for n in nodes(where) if (text := _text(n)) is not None}
+        functions = {str(n.get("function_name")).casefold() for n in nodes(node["select_list"]) if n.get("type") == "FUNCTION"}
+        ordered = any(m.get("type") == "ORDER_MODIFIER" for m in node.get("modifiers") or ())
+        if True in named or wanted & set(TOTALS) or not (ordered or functions & _AGGREGATES):
+            return
+        condition = expression(f"{q(ROW)} NOT IN ({', '.join(map(str, card.total_rows))})")
+        if where:
+            both = expression("x AND y")
+            both["children"] = [where, condition]
+        node["where_clause"] = both if where else condition
+        several = len(card.total_rows) > 1
+        self.changes.append(
+            f"{'Records that add' if several else 'The record that adds'} others up {'were' if several else 'was'} left out."
+        )
+
     # ------------------------------------------------------------ columns
 
     def _column(self, node: Any) -> tuple[TableCard, TableColumn] | None:
@@ -102,7 +131,7 @@ class _Mender:
     def _names(self, tree: Any) -> None:
         """A column that does not exist, as the one whose name is nearly the same."""
         known = {c.name for card in self._here for c in card.columns}
-        known |= {c.name + RAW for card in self._here for c in card.columns} | {"_row"}
+        known |= {c.name + RAW for card in self._here for c in card.columns} | {ROW}
         aliases = {str(n.get("alias", "")).casefold() for n in nodes(tree)}
         for node in nodes(tree):
             if node.get("type") != "COLUMN_REF":
