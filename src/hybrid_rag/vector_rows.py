@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     import numpy as np
 
 DIRECT = 65_536  # so many rows are all multiplied
-CHOSEN = 12_288  # of more, about so many are chosen by their signs
+CHOSEN = 8_192  # of more, about so many are chosen by their signs
 CENTRED = 8_192  # rows whose mean is the centre: the first ones, which stay the same while a collection grows
 SAMPLED = 16  # every so many'th row tells how alike the CHOSEN'th is
 SURE = 8.0  # standard deviations of the error of rounding
 LEVELS, REST = 127, 65_000  # steps of a component: to the row's largest, and of a step
 CACHED = 256  # rows rounded at a time
 SMALLEST = 1e-30  # so that a row of zeros, which is near to nothing, can be kept
+IN_CACHE = 16_384  # rows whose signs are compared at a time
+NOT_ALLOWED = 65_535  # more signs than there are
 BLOCK = 512  # rows restored at a time: products of more are given to several threads, which costs more than it saves
 Parts = Iterable[tuple["np.ndarray", "np.ndarray"]]  # (numbers, float32 unit rows)
 
@@ -43,9 +45,10 @@ class VectorRows:
         self.numbers, self._coarse, self._rest, self._scales = numbers, coarse, rest, scales
         if len(numbers) > DIRECT:
             self._centre = self._restored(slice(0, CENTRED)).mean(axis=0)
-            self._signs = np.empty((len(numbers), -(-coarse.shape[1] // 8)), np.uint8)
+            self._signs = np.empty((-(-coarse.shape[1] // 64), len(numbers)), np.uint64)  # 64 of all rows, the next 64 of all rows, …
             for start in range(0, len(numbers), BLOCK):
-                self._signs[start : start + BLOCK] = self._signs_of(start)
+                rows = slice(start, start + BLOCK)
+                self._signs[:, rows] = _packed(self._coarse[rows] * self._scales[rows, None] > self._centre).T
 
     @classmethod
     def of(cls, parts: Parts, most: int) -> VectorRows:
@@ -102,16 +105,20 @@ class VectorRows:
         """About ``wanted`` rows whose signs differ least from the vector's, ascending; at least half of them, or all that are allowed."""
         import numpy as np
 
-        signs = np.packbits(np.asarray(vector, np.float32) > self._centre)
-        differ = _joined([_differing(signs, self._signs[start:stop]) for start, stop in slices])
+        signs = _packed(np.asarray(vector, np.float32)[None, :] > self._centre)[0]
+        differ = np.empty(scanned, np.uint16)
+        at = 0
+        for start, stop in slices:
+            _differing(signs, self._signs[:, start:stop], differ[at : at + stop - start])
+            at += stop - start
         if dropped is not None:
-            differ[dropped] = np.inf
+            differ[dropped] = NOT_ALLOWED
         sample = np.sort(differ[::SAMPLED])
         bound = sample[min(len(sample) - 1, wanted // SAMPLED)]
-        places = np.flatnonzero(differ <= min(bound, len(self._centre)))
+        places = np.flatnonzero(differ <= min(bound, NOT_ALLOWED - 1))
         if len(places) < min(wanted // 2, scanned - (len(dropped) if dropped is not None else 0)):  # the sample was not like the whole
             places = np.sort(np.argpartition(differ, min(wanted, scanned) - 1)[:wanted])
-            places = places[differ[places] < np.inf]
+            places = places[differ[places] < NOT_ALLOWED]
         return _rows(slices, places)
 
     def _restored(self, rows: np.ndarray | slice) -> np.ndarray:
@@ -122,12 +129,6 @@ class VectorRows:
         values += self._rest[rows] * np.float32(1 / REST)
         values *= self._scales[rows, None]
         return values
-
-    def _signs_of(self, start: int) -> np.ndarray:
-        import numpy as np
-
-        rows = slice(start, start + BLOCK)
-        return np.packbits(self._coarse[rows] * self._scales[rows, None] > self._centre, axis=1)
 
 
 def _filled(blocks: Iterable[list[np.ndarray]], most: int) -> list[np.ndarray]:
@@ -202,12 +203,27 @@ def _products(query: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return np.asarray(numkong.cdist(query, rows, "dot", out_dtype="float32"))[0]
 
 
-def _differing(signs: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """float32 (n,): how many bits of uint8 (dim / 8,) and (n, dim / 8) differ."""
-    import numkong
+def _packed(signs: np.ndarray) -> np.ndarray:
+    """bool (n, dim) as uint64 (n, dim / 64)."""
     import numpy as np
 
-    return np.asarray(numkong.cdist(signs[None, :], rows, "hamming", dtype="uint1", out_dtype="float32"))[0]
+    whole = np.zeros((len(signs), -(-signs.shape[1] // 64) * 64), bool)
+    whole[:, : signs.shape[1]] = signs
+    return np.packbits(whole, axis=1).view(np.uint64)
+
+
+def _differing(signs: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
+    """How many bits of uint64 (words,) and of each column of (words, n) differ, into uint16 (n,)."""
+    import numpy as np
+
+    words, counts = np.empty(min(IN_CACHE, len(out)), np.uint64), np.empty(min(IN_CACHE, len(out)), np.uint8)
+    for start in range(0, len(out), IN_CACHE):
+        sums = out[start : start + IN_CACHE]
+        some, count = words[: len(sums)], counts[: len(sums)]
+        sums[:] = 0
+        for sign, column in zip(signs, columns, strict=True):
+            np.bitwise_xor(column[start : start + IN_CACHE], sign, out=some)
+            np.add(sums, np.bitwise_count(some, out=count), out=sums)
 
 
 def _joined(arrays: Sequence[np.ndarray]) -> np.ndarray:
