@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 GATHER = 20_000  # vectors of a kind that are read for single searches, before all of them are
-PART = 16_384  # vectors read at a time
+PART = 4_096  # vectors read at a time; what is freed after larger reads stays with the process
 
 
 class ExactVectors:
