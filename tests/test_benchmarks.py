@@ -58,11 +58,11 @@ def test_tables_show_how_many_times_our_figure(module) -> None:
 
 def test_what_could_not_be_run_is_named(module, tmp_path: Path) -> None:
     report, systems, run = module("peers/report"), module("peers/systems"), module("run")
-    found = {"versions": {}, "loading": {}, "quality": {}, "growth": {}, "missing": {"haiku.rag": "it needs Python 3.12"}, "failures": ["LangChain, build: stopped"],
+    found = {"versions": {}, "loading": {}, "quality": {}, "growth": {}, "missing": {"haiku.rag": "it needs Python 3.12"}, "failures": ["LangChain, build: stopped", "LangChain, query: stopped"],
              "sets_missing": []}  # fmt: skip
     text = "\n".join(report.report(found, []))
     assert "haiku.rag: not run, it needs Python 3.12." in text
-    assert "Not measured: LangChain, build: stopped." in text
+    assert "Not measured: LangChain, build; LangChain, query: stopped." in text
     assert systems.environment(systems.System("old", "Old", ("numpy",), "9.99"), tmp_path) == (
         None,
         "it needs Python 9.99, which is not on this machine",

@@ -96,8 +96,13 @@ def growth_tables(found: Mapping[str, Any], order: Sequence[str]) -> Iterator[st
 
 
 def failures(found: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each reason, with all that it concerns."""
+    reasons: dict[str, list[str]] = {}
     for failure in [*found["failures"], *found["sets_missing"]]:
-        yield from (f"Not measured: {failure}.", "")
+        what, _, why = failure.partition(": ")
+        reasons.setdefault(why, []).append(what)
+    for why, whats in reasons.items():
+        yield from (f"Not measured: {'; '.join(whats)}: {why}.", "")
 
 
 def growth_page(found: Mapping[str, Any], order: Sequence[str], command: str, chart: str, notes: str) -> str:
