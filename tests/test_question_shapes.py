@@ -180,6 +180,9 @@ def test_over_a_likely_join(answerer: TableAnswerer, question: str, rows: list |
     ("question", "rows"),
     [
         ("How many claims were loud or dark?", [(12,)]),
+        ("Which sku has more claims, P-1 or P-2?", [("P-1", 9)]),
+        ("Which product has fewer claims, Lamp or Radio?", [("Radio", 3)]),
+        ("Which product has more cost, Lamp or Radio?", None),
         ("How many claims were filed in Q1 2024?", [(12,)]),
         ("How many claims were filed in the second quarter of 2024?", [(0,)]),
         ("How many claims were filed in the first quarter?", [(12,)]),

@@ -57,6 +57,8 @@ class Pairs(Frame):
     def _comparisons(self) -> Iterator[Reading]:
         """ "which has more points, A or B"."""
         full = self._full.replace("U", "")
+        if self._by_noun and re.fullmatch("wcMv\\|v", full):
+            yield from self._more_records()
         if not self._wide or full.count("v|v") + full.count("BV") != 1:
             return
         rest = full.replace("v|v", "").replace("BV", "")
@@ -100,6 +102,22 @@ class Pairs(Frame):
             f"{field.sql} IN ({', '.join('?' * len(cells))})", cells, f"{field.label} is {' or '.join(cells)}", (field,), cells
         )
         yield self._reading("ranked", target=field, measure=measure, places=1, descending=descending, conditions=(either,), **values)
+
+    def _more_records(self) -> Iterator[Reading]:
+        """ "which city has more orders, A or B": the records of each are counted."""
+        asked, sign = (next(i for i in self._items if i.kind == kind) for kind in "cM")
+        first, second = (i.matches[0] for i in self._items if i.kind == "v")
+        field = self._field(asked)
+        behind = [i.kind for i in self._items[self._items.index(sign) :]]
+        if field is None or not same(field, first.field) or not same(field, second.field) or "U" not in behind:
+            return
+        if not isinstance(sign.value, bool) or self._without(*(i for i in self._items if i.kind == "v")):
+            return
+        cells = tuple(dict.fromkeys((*first.cells, *second.cells)))
+        words = f"{field.label} is {' or '.join(cells)}"
+        either = Condition(f"{field.sql} IN ({', '.join('?' * len(cells))})", cells, words, (field,), cells)
+        group = {"target": field, "group": field.sql, "group_words": field.label}
+        yield self._reading("groups", descending=sign.value, places=1, conditions=(either,), **group)
 
     def _differences(self) -> Iterator[Reading]:
         full = self._full.replace("U", "")
