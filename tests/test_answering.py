@@ -90,6 +90,15 @@ def test_an_invented_answer_falls_back_to_a_quote(tmp_path: Path) -> None:
     assert shown == []
 
 
+def test_a_model_that_only_points_to_a_passage_falls_back_to_a_quote(tmp_path: Path) -> None:
+    with running(says("[1]")) as server, service(tmp_path, server.url, manual=MANUAL) as shop:
+        shop.index()
+        answer = shop.ask(ASKED)
+    assert answer.mode == "extractive"
+    assert "38 hours" in answer.answer
+    assert "The model named a passage and gave no answer." in answer.checks
+
+
 def test_a_model_that_does_not_know_abstains_and_the_nearest_passages_are_there(tmp_path: Path) -> None:
     with running(says("I don't know. [1]")) as server, service(tmp_path, server.url, manual=MANUAL) as shop:
         shop.index()

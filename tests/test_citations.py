@@ -66,7 +66,7 @@ def test_a_citation_is_not_moved_when_two_passages_could_be_meant() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    ["I don't know.", "I don't know. [4]", "I don’t know", "I do not know", "", "  ", "[1]", "The passages do not mention the weight [1].",
+    ["I don't know.", "I don't know. [4]", "I don’t know", "I do not know", "", "  ", "The passages do not mention the weight [1].",
      "The provided documents don't contain this information.", "There is no information about the weight in the passages [2]."],
 )  # fmt: skip
 def test_not_knowing_is_an_abstention(answer: str) -> None:
@@ -117,6 +117,12 @@ def test_citations_in_words_are_read_and_remarks_on_them_left_out(answer: str, s
 def test_what_is_said_of_documents_is_an_answer(answer: str) -> None:
     passage = "Wind is a renewable source of energy. The documents describe it as brittle. Both texts are in Latin."
     assert check(answer, [(1, passage)]).text == answer
+
+
+def test_a_mark_alone_is_neither_an_answer_nor_an_abstention() -> None:
+    result = check("[2]", PASSAGES)
+    assert (result.text, result.abstained) == ("", False)
+    assert result.notes
 
 
 def test_what_is_known_is_kept_beside_what_is_not() -> None:

@@ -78,8 +78,11 @@ def check(answer: str, passages: Sequence[tuple[int, str]], *, keep_links: bool 
     addresses stand that a passage holds letter for letter.
     """
     plain = _plain(answer, passages if keep_links else ())
-    if not _WORD.search(_MARK.sub("", plain)) or _DONT_KNOW.match(plain):
+    if _DONT_KNOW.match(plain):
         return Checked("", (), (), abstained=True)
+    if not _WORD.search(_MARK.sub("", plain)):
+        only_mark = _MARK.search(plain) is not None
+        return Checked("", (), ("The model named a passage and gave no answer.",) if only_mark else (), abstained=not only_mark)
     kept: list[tuple[str, tuple[int, ...]]] = []
     notes: list[str] = []
     opening, unknowing = "", False
