@@ -7,6 +7,7 @@ one, a text that stands in several places adds up and comes first (hit@1 .27 on 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from langchain_core.embeddings import Embeddings  # noqa: E402
 from langchain_text_splitters import RecursiveCharacterTextSplitter  # noqa: E402
 
 KINDS, WEIGHTS = ("table", "text"), (0.4, 0.6)
-BATCH = 5000  # Chroma takes 5,461 at most
+BATCH = 5000  # Chroma takes 5,461 at most, and gives back no more than about 32,000
 
 
 class _Embeddings(Embeddings):
@@ -81,11 +82,13 @@ class LangChain(Peer):
         self._ensemble = EnsembleRetriever(retrievers=retrievers, weights=weights, id_key="id")
 
     def _stored(self) -> dict[str, list[Document]]:
-        out = {}
-        for kind in KINDS:
-            held = self._stores[kind].get(include=["documents", "metadatas"])
-            out[kind] = [Document(text, metadata=m) for text, m in zip(held["documents"], held["metadatas"], strict=True)]
-        return out
+        return {kind: list(self._all(self._stores[kind])) for kind in KINDS}
+
+    def _all(self, store: Chroma) -> Iterator[Document]:
+        offset = 0
+        while texts := (held := store.get(limit=BATCH, offset=offset, include=["documents", "metadatas"]))["documents"]:
+            yield from (Document(text, metadata=m) for text, m in zip(texts, held["metadatas"], strict=True))
+            offset += len(texts)
 
     def open(self) -> None:
         self._connect()

@@ -99,11 +99,12 @@ class LlamaIndex(Peer):
         for start in range(0, len(held), 5000):
             self._collection.delete(ids=held[start : start + 5000])
         self._index.insert_nodes(self._read([changed]))
-        kept = self._collection.get(include=["documents", "metadatas"])
-        nodes = [
-            TextNode(id_=i, text=text, metadata={key: m[key] for key in HIDDEN}, excluded_embed_metadata_keys=HIDDEN)
-            for i, text, m in zip(kept["ids"], kept["documents"], kept["metadatas"], strict=True)
-        ]
+        nodes: list[BaseNode] = []
+        while (kept := self._collection.get(limit=5000, offset=len(nodes), include=["documents", "metadatas"]))["ids"]:
+            nodes += [
+                TextNode(id_=i, text=text, metadata={key: m[key] for key in HIDDEN}, excluded_embed_metadata_keys=HIDDEN)
+                for i, text, m in zip(kept["ids"], kept["documents"], kept["metadatas"], strict=True)
+            ]
         self._words(nodes)
         self._combine()
 
