@@ -32,7 +32,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = place(
         tmp_path_factory.mktemp("inspector"),
         {"a.md": "# A\n\nwords about 東京 🔥", "t.csv": "city,n\nBerlin,3\nParis,4\n"},
-        mcp={"token": "secret"},
+        mcp={"token": "a-token-of-length"},
     )
     with open_service(file) as service:
         service.index()
@@ -74,7 +74,7 @@ def test_a_tool_is_called(block: Path) -> None:
 
 def test_resources_and_prompts_are_had_over_http(config: Path) -> None:
     with http_server(config) as url:
-        server = ("--server-url", url, "--transport", "http", "--header", "Authorization: Bearer secret")
+        server = ("--server-url", url, "--transport", "http", "--header", "Authorization: Bearer a-token-of-length")
         listed, _ = inspect(config.parent, *server, "--method", "resources/list")
         uris = {r["name"]: r["uri"] for r in listed["resources"]}
         assert set(uris) == {"a.md", "t.csv", "table t"}
