@@ -220,6 +220,9 @@ def test_no_cell_poses_as_a_turn_of_the_conversation(tmp_path: Path, server: Fak
 def test_years_stand_without_separators() -> None:
     assert question_model.by_code(TableResult("", ("year",), ((1964,),))) == "year: 1964."
     assert question_model.by_code(TableResult("", ("year", "points"), ((1964, 1200),))) == "year, points: 1964, 1,200."
+    assert question_model.by_code(TableResult("", ("count_star()", "city"), ((2, "Bonn"), (1, "Ulm")))) == "Count, city: 2, Bonn; 1, Ulm."
+    expression = "CASE  WHEN ((count_star() > (SELECT count_star() FROM c_271))) THEN ('yes') ELSE 'no' END"
+    assert question_model.by_code(TableResult("", (expression,), (("yes",),))) == "Result: yes."
 
 
 def test_an_empty_result_is_said(store: TableStore, server: FakeOllama) -> None:

@@ -28,6 +28,7 @@ from hybrid_rag.table_store import TableStore
 CHARACTERS_A_TOKEN = 3  # at least, so that the prompt fits
 RESERVED = 1000  # characters of a prompt, for the question and for a second try
 PHRASED_CELLS = 24  # of a result that the model may put into words
+LONGEST_TITLE = 40  # characters
 _COUNTED = {"count_star()": "Count"}
 _COMPARES = re.compile(r"\b(?:or|than|versus|vs|between|compared|both)\b", re.IGNORECASE)  # then a sentence can twist what it names
 _COMPARISON = frozenset("more less fewer than higher lower larger smaller greater better worse longer shorter most least".split())
@@ -152,10 +153,15 @@ def by_code(result: TableResult) -> str:
     if not result.rows:
         return "No record meets this."
     if len(result.rows) == 1 and len(result.columns) == 1:
-        return f"{_COUNTED.get(result.columns[0], result.columns[0])}: {shown(result.rows[0][0], result.columns[0])}."
+        return f"{_title(result.columns[0])}: {shown(result.rows[0][0], result.columns[0])}."
     listed = "; ".join(", ".join(map(shown, row, result.columns)) for row in result.rows[:20])
     more = f"; and {len(result.rows) - 20:,} more" if len(result.rows) > 20 else ""
-    return f"{', '.join(result.columns)}: {listed}{more}."
+    return f"{', '.join(map(_title, result.columns))}: {listed}{more}."
+
+
+def _title(column: str) -> str:
+    """What people read as the name of a result's column; a long expression without a name of its own is no name."""
+    return _COUNTED.get(column) or (column if len(column) <= LONGEST_TITLE else "Result")
 
 
 def stands(text: str, result: TableResult, question: str = "") -> bool:
