@@ -186,3 +186,44 @@ def test_a_chroma_server_is_filled_emptied_and_mended(world: World, tmp_path: Pa
         world.write("new.txt", "newword")
         world.run(embedder=switched, **options)
     assert world.found("newword") == ["new.txt"]  # words are in before vectors are tried
+
+
+def test_threads_that_begin_together_import_nothing_by_halves(world: World) -> None:
+    """Two threads that import parts of one package at the same time may each wait for the other; Python then gives one of them a
+    half-made module.
+    """
+    world.write("a.txt", "alpha beta")
+    world.open()
+    world.run()
+    code = f"""
+import sys, threading
+from pathlib import Path
+from hybrid_rag.index import Index, IndexOptions
+index = Index(IndexOptions(Path({str(world.directory)!r})))
+assert "numpy" in sys.modules, "imported whole before any thread can begin with a part"
+together, errors = threading.Barrier(5), []
+def first(part):
+    together.wait()
+    try:
+        part()
+    except Exception as error:
+        errors.append(repr(error))
+def keyword():
+    index.lexical.count()
+def meaning():
+    import numpy as np
+    index.search_vectors("text", np.ones({world.embedder.dimensions}, np.float32), k=1)
+def chroma():
+    from hybrid_rag.chroma_connection import Connection
+    Connection({{"is_persistent": True, "persist_directory": {str(world.directory / "other")!r}}}).stop()
+def whole():
+    import chromadb
+def typing():
+    from numpy.typing import NDArray
+threads = [threading.Thread(target=first, args=(part,)) for part in (keyword, meaning, chroma, whole, typing)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+print(errors)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=120)
+    assert done.returncode == 0 and done.stdout.strip() == "[]", done.stdout + done.stderr

@@ -23,6 +23,7 @@ class Connection:
     """A running Chroma system. ``users`` counts the calls inside."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
+        import chromadb  # noqa: F401  (whole before its parts: another thread may be importing it)
         from chromadb.api import ServerAPI
         from chromadb.config import Settings, System
 

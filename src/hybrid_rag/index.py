@@ -60,6 +60,10 @@ class Index:
 
     def __init__(self, options: IndexOptions, *, create: bool = False) -> None:
         """Raises IndexEmptyError when there is none (and ``create`` is off), IndexDamagedError, IndexVersionError."""
+        if (
+            not options.cold
+        ):  # several threads may search: one that begins with a part of numpy while another is at the whole gets half of it
+            import numpy  # noqa: F401
         self.options, self.directory = options, options.directory
         self.messages: list[str] = []
         self._lock = threading.RLock()
