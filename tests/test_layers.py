@@ -18,7 +18,7 @@ LAYERS: tuple[str, ...] = (
     "catalog_file tantivy_files seal storage "
     "catalog catalog_schema lexical vectors vector_rows vectors_exact chroma_connection vectors_chroma_base vectors_chroma probe file_lock tables table_database table_sql table_worker table_store prompts citations support instructions patience sentences extraction "
     "page_images abstention followups markdown_text fusion search_cache lock table_types metrics answer_metrics percentiles query_log onnx_model "
-    "question_words question_reading question_cells question_prompt question_mending question_fields question_items question_dates question_conditions question_frame question_extremes question_pairs question_shapes "
+    "question_words question_reading question_cells question_grounding question_prompt question_mending question_fields question_items question_dates question_conditions question_frame question_extremes question_pairs question_shapes "
     "question_rules question_sql question_sentences question_tables question_model",
     "workers index document_writer mending writer",
     "embedder_run ingest ranking naming retrieval browsing writing answering questions maintenance files",

@@ -169,10 +169,37 @@ def test_unreadable_cells_are_named(store: TableStore, server: FakeOllama) -> No
 
 def test_what_a_text_was_taken_for_is_told(store: TableStore, server: FakeOllama) -> None:
     script(server, query("SELECT count(*) FROM orders WHERE city = 'berne'"), "4 orders.")
-    answer = answerer(store, server).answer(QUESTION)
+    answer = answerer(store, server).answer("How many orders came from the Swiss city of berne?")
     assert answer.table.rows == ((4,),)
     assert answer.sql == "SELECT count(*) FROM orders WHERE (city IN ('Bern'))"
     assert answer.notes == ("“berne” was read as city: “Bern”.",)
+
+
+def test_a_condition_that_the_question_does_not_have_goes_back_once(store: TableStore, server: FakeOllama) -> None:
+    copied = query("SELECT count(*) FROM orders WHERE city LIKE 'B%' AND paid_on = '2024-02-05'")
+    script(server, copied, query(COUNT), "4 orders.")
+    answer = answerer(store, server).answer(QUESTION)
+    assert (answer.sql, answer.table.rows) == (COUNT, ((4,),))
+    first, second = server.bodies("/api/chat")[:2]
+    assert "The question does not say “2024-02-05”" in second["messages"][-1]["content"]
+    assert (first["options"]["temperature"], second["options"]["temperature"]) == (0.0, 0.6)  # the same words would give the same query
+
+
+def test_a_model_that_keeps_to_such_a_condition_is_shown_with_a_remark(store: TableStore, server: FakeOllama) -> None:
+    script(server, query("SELECT count(*) FROM orders WHERE city = 'Graz'"))
+    answer = answerer(store, server).answer(QUESTION)
+    assert (answer.answer, answer.table.rows) == ("Count: 4.", ((4,),))
+    assert "The query asks for “Graz”, which the question does not say." in answer.notes
+    assert not any("written anew" in note for note in answer.notes)  # the first query is the one that is shown
+
+
+def test_what_the_rules_read_of_a_question_is_the_models_draft(store: TableStore, server: FakeOllama) -> None:
+    drafted = "SELECT city FROM orders GROUP BY city ORDER BY count(*) DESC LIMIT 1"
+    script(server, query(drafted), "It is one of them.")
+    answer = answerer(store, server).answer("Which spectacular city has the most orders?")
+    assert answer.sql == drafted
+    told = server.bodies("/api/chat")[0]["messages"][-1]["content"]
+    assert f"A draft, to take over or to complete: {query(drafted)}\nQuestion" in told
 
 
 def test_a_text_that_no_cell_holds_goes_back_once_with_cells(store: TableStore, server: FakeOllama) -> None:

@@ -192,6 +192,14 @@ def test_no_hits_are_wanted(store: Store) -> None:
     assert store.search("text", unit(1)[0], k=0) == []
 
 
+def test_warming_changes_no_hit(store: Store) -> None:
+    vectors = unit(40, seed=3)
+    store.index.warm()  # there is nothing yet
+    store.put(list(range(1, 41)), vectors)
+    store.index.warm()
+    assert found(store.search("text", vectors[7], k=5)) == store.expected(vectors[7], 5)
+
+
 def test_the_same_search_gives_the_same_hits(store: Store) -> None:
     store.put(list(range(400)), unit(400))
     query = unit(1, seed=3)[0]

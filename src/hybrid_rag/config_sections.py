@@ -193,7 +193,9 @@ class Mcp(Section):
     max_result_tokens: int = Field(20_000, ge=500, le=1_000_000, description="Longest tool result; more is cut at whole items and said.")
     host: str = Field("127.0.0.1", description="Address of the HTTP transport.")
     port: int = Field(8765, ge=0, le=65535, description="Port of the HTTP transport.")
-    token: str | None = Field(None, repr=False, description="Bearer token; required when the host is not this machine.")
+    token: str | None = Field(
+        None, repr=False, description="Bearer token, of 16 characters at least; required when the host is not this machine."
+    )
     allowed_hosts: tuple[str, ...] = Field((), description="Further names by which clients may call the HTTP transport (Host and Origin).")
     sync_on_start: bool = Field(False, description="Index what changed when the server starts.")
     log_file: Path | None = Field(
@@ -204,7 +206,9 @@ class Mcp(Section):
 class Web(Section):
     host: str = Field("127.0.0.1", description="Address of the page.")
     port: int = Field(8080, ge=0, le=65535, description="Port of the page.")
-    token: str | None = Field(None, repr=False, description="Access token; required when the host is not this machine.")
+    token: str | None = Field(
+        None, repr=False, description="Access token, of 16 characters at least; required when the host is not this machine."
+    )
     upload: bool = Field(False, description="Allow files to be uploaded into the data folder.")
     max_upload_mb: float = Field(50.0, gt=0, description="Largest upload.")
     requests_per_minute: int = Field(60, ge=1, description="Questions and index runs that one client may start in a minute.")

@@ -228,6 +228,12 @@ class Index:
                 self._vectors = (fingerprint, self._open_vectors(fingerprint))
             return self._vectors[1]
 
+    def warm_vectors(self) -> None:
+        """Make the vectors ready for a first search."""
+        with contextlib.suppress(VectorsClosed):  # opened anew meanwhile: the first search does it then
+            if (vectors := self.vectors) is not None:
+                vectors.warm()
+
     def search_vectors(
         self, kind: Kind, vector: np.ndarray, *, k: int, numbers: np.ndarray | Allowed | None = None, fingerprint: str = ""
     ) -> list[tuple[int, float]]:

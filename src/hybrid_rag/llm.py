@@ -104,20 +104,23 @@ class OllamaChat:
         messages: Sequence[Message],
         *,
         schema: dict[str, Any] | None = None,
+        temperature: float | None = None,
         on_token: Callable[[str], None] | None = None,
         cancel: Callable[[], bool] | None = None,
     ) -> Generation:
-        """Let the model write; ``schema`` makes it write JSON of that form. Raises OllamaError, Cancelled.
+        """Let the model write; ``schema`` makes it write JSON of that form, ``temperature`` takes the place of the configured
+        one. Raises OllamaError, Cancelled.
 
         A busy server is asked again with back-off. ``on_token`` gets the pieces as they come. ``answer_seconds`` bounds
         the whole answer and each wait for a piece of it. When ``cancel`` says so, the connection is closed at once, also
         before the first piece, and the server stops writing; not for a thread that runs an event loop.
         """
+        overrides = ({"format": schema} if schema else {}) | ({} if temperature is None else {"temperature": temperature})
         for attempt in range(self._retries + 1):
             if cancel is not None and cancel():
                 raise _cancelled()
             try:
-                return self._generate(messages, schema, on_token, cancel)
+                return self._generate(messages, overrides, on_token, cancel)
             except OllamaBusyError:
                 if attempt == self._retries:
                     raise
@@ -127,11 +130,11 @@ class OllamaChat:
     def _generate(
         self,
         messages: Sequence[Message],
-        schema: dict[str, Any] | None,
+        overrides: dict[str, Any],
         on_token: Callable[[str], None] | None,
         cancel: Callable[[], bool] | None,
     ) -> Generation:
-        model = self.chat_model(**({"format": schema} if schema else {}))
+        model = self.chat_model(**overrides)
         started = time.perf_counter()  # loading LangChain is no part of the server's time
         parts: list[str] = []
         info: dict[str, Any] = {}

@@ -17,6 +17,7 @@ from hybrid_rag.errors import OllamaError, SqlLimitError, TableError
 from hybrid_rag.llm import Message, OllamaChat
 from hybrid_rag.prompts import neutral
 from hybrid_rag.question_cells import mentions
+from hybrid_rag.question_grounding import invented
 from hybrid_rag.question_items import is_known
 from hybrid_rag.question_mending import mended
 from hybrid_rag.question_sentences import shown
@@ -29,6 +30,7 @@ CHARACTERS_A_TOKEN = 3  # at least, so that the prompt fits
 RESERVED = 1000  # characters of a prompt, for the question and for a second try
 PHRASED_CELLS = 24  # of a result that the model may put into words
 LONGEST_TITLE = 40  # characters
+RETRY_TEMPERATURE = 0.6  # of a second query: at 0 small models write the first one again
 _COUNTED = {"count_star()": "Count"}
 _COMPARES = re.compile(r"\b(?:or|than|versus|vs|between|compared|both)\b", re.IGNORECASE)  # then a sentence can twist what it names
 _COMPARISON = frozenset("more less fewer than higher lower larger smaller greater better worse longer shorter most least".split())
@@ -60,27 +62,29 @@ def ask(
     chat: OllamaChat,
     *,
     wide: bool = False,
+    draft: str = "",
     cancel: Callable[[], bool] | None = None,
 ) -> Outcome:
-    """Let the model query the tables. ``wide``: the question can be about nothing else. Raises OllamaError when the model
-    fails at its first word, Cancelled.
+    """Let the model query the tables. ``wide``: the question can be about nothing else. ``draft``: a query for a part of the question.
+    Raises OllamaError when the model fails at its first word, Cancelled.
     """
     named = [(card, match) for card in cards for match in mentions(question, *words.of(card, wide))]
     characters = max(chat.budget, 500) * CHARACTERS_A_TOKEN
     system = question_prompt.system(not (wide and (named or words.relevant(question, cards))), characters)
     room = max(characters - len(system) - RESERVED, characters // 4)
-    messages: list[Message] = [("system", system), ("human", question_prompt.told(question, cards, named, store, room))]
+    messages: list[Message] = [("system", system), ("human", question_prompt.told(question, cards, named, store, room, draft))]
     tried: list[str] = []
     prompt = answer = 0
-    problem, unknown = "", ""
-    empty: tuple[TableResult, tuple[str, ...]] | None = None
-    for _ in range(2):
-        generation = chat.generate(messages, schema=_SCHEMA, cancel=cancel)
+    problem = ""
+    doubtful: list[_Doubtful] = []
+    for second in (False, True):
+        generation = chat.generate(messages, schema=_SCHEMA, temperature=RETRY_TEMPERATURE if second else None, cancel=cancel)
         prompt, answer = prompt + generation.prompt_tokens, answer + generation.answer_tokens
         wanted, sql = _read(generation.text)
         if not wanted:
             break
         tried.append(sql)
+        unknown = ""
         try:
             found = mended(sql, cards, words.cells)
             unknown = " ".join(found.unknown)
@@ -92,19 +96,35 @@ def ask(
             problem = error.message
             messages += [("ai", generation.text), ("human", f"The query failed: {unknown or problem} Write it anew, as JSON.")]
             continue
-        if empty is None and _is_empty(result, bool(unknown)):
-            empty = result, found.changes
+        if _is_empty(result, bool(unknown)):
+            doubtful.append(_Doubtful(result, found.changes, True, len(tried)))
             told = unknown or "No record meets these conditions."
-            messages += [("ai", generation.text), ("human", f"{told} Write the query anew, as JSON.")]
-            continue
-        sentence, more = _sentence(question, result, [*messages, ("ai", generation.text)], chat, cancel)
-        return Outcome(result, sentence, tuple(tried), found.changes, (prompt + more[0], answer + more[1]))
-    if empty is not None:
-        return Outcome(empty[0], by_code(empty[0]), tuple(tried[:1]), empty[1], (prompt, answer))
+        elif strange := invented(sql, question, words.synonyms):
+            listed = " and ".join(f"“{text}”" for text in strange)
+            note = f"The query asks for {listed}, which the question does not say."
+            doubtful.append(_Doubtful(result, (*found.changes, note), False, len(tried)))
+            told = f"The question does not say {listed}: ask only for what it says."
+        else:
+            sentence, more = _sentence(question, result, [*messages, ("ai", generation.text)], chat, cancel)
+            return Outcome(result, sentence, tuple(tried), found.changes, (prompt + more[0], answer + more[1]))
+        messages += [("ai", generation.text), ("human", f"{told} Write the query anew, as JSON.")]
+    if doubtful:
+        best = min(doubtful, key=lambda d: d.empty)  # the first of those that found something
+        return Outcome(best.result, by_code(best.result), tuple(tried[: best.tried]), best.notes, (prompt, answer))
     if not problem:
         return Outcome(None, tried=tuple(tried), tokens=(prompt, answer), declined=True)
     note = f"The language model's query did not run: {problem}"
     return Outcome(None, tried=tuple(tried), notes=(note,), tokens=(prompt, answer))
+
+
+@dataclass(frozen=True, slots=True)
+class _Doubtful:
+    """A result that a second query may better: without a record, or with a condition that the question does not have."""
+
+    result: TableResult
+    notes: tuple[str, ...]
+    empty: bool
+    tried: int  # statements up to this one
 
 
 def _read(text: str) -> tuple[bool, str]:

@@ -6,6 +6,7 @@ The form is SQL's own (CREATE TABLE with remarks, a few records below), which mo
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 
 from hybrid_rag.prompts import neutral
@@ -78,10 +79,12 @@ def system(may_decline: bool, characters: int) -> str:
     return f"{_RULES} Answer as JSON.{_MAY_DECLINE if may_decline else ''}\n\nExample:\n{_EXAMPLE_TABLE}\n{shown}"
 
 
-def told(question: str, cards: Sequence[TableCard], named: Sequence[tuple[TableCard, Match]], store: TableStore, room: int) -> str:
+def told(
+    question: str, cards: Sequence[TableCard], named: Sequence[tuple[TableCard, Match]], store: TableStore, room: int, draft: str = ""
+) -> str:
     """The tables, the cells that the question names, and the question; as many tables as fit into ``room`` characters, one always.
 
-    No cell can pose as a turn of the conversation.
+    ``draft``: a query that answers a part of the question. No cell can pose as a turn of the conversation.
     """
     cells = _named_cells(named)
     out: list[str] = []
@@ -90,7 +93,8 @@ def told(question: str, cards: Sequence[TableCard], named: Sequence[tuple[TableC
         if out and sum(map(len, out)) + len(text) > room:
             break
         out.append(text[:room])
-    return neutral("\n\n".join((*out, f"{cells}Question: {question}")))
+    begun = f"A draft, to take over or to complete: {json.dumps({'sql': _unquoted(draft)}, ensure_ascii=False)}\n" if draft else ""
+    return neutral("\n\n".join((*out, f"{cells}{begun}Question: {question}")))
 
 
 def _named_cells(named: Sequence[tuple[TableCard, Match]]) -> str:
@@ -150,6 +154,11 @@ def _holding(card: TableCard, named: Sequence[Match], store: TableStore) -> Iter
 def sql_identifier(name: str) -> str:
     """A name as people write it in SQL: quoted where it must be."""
     return _quoted(name) if name in _RESERVED or not name.isascii() or not name.isidentifier() else name
+
+
+def _unquoted(sql: str) -> str:
+    """Names as people write them, outside of texts."""
+    return re.sub(r"""'(?:[^']|'')*'|"((?:[^"]|"")*)\"""", lambda m: m[0] if m[1] is None else sql_identifier(m[1].replace('""', '"')), sql)
 
 
 def _quoted(name: str) -> str:

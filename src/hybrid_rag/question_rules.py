@@ -6,27 +6,31 @@ one of the known shapes, with no word over.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from hybrid_rag.question_conditions import reduce
 from hybrid_rag.question_fields import Fields, Find, Match, Values
-from hybrid_rag.question_items import is_known, rows_of_items
+from hybrid_rag.question_items import Item, is_known, rows_of_items
 from hybrid_rag.question_reading import Reading
 from hybrid_rag.question_shapes import Shapes
 from hybrid_rag.question_words import Word, is_filler, words_of
 
 LONGEST_IDENTIFIER = 5  # words of a cell that only the table itself knows
+UNSURE = 10  # added to the rank of a reading for each way in which words were left out
+_BEFORE_NOUNS = frozenset("nNwmsfFqeyT#")  # kinds of items behind which an unknown word is what the records are called
 
 
-def read(question: str, fields: Fields, values: Values, find: Find) -> list[Reading]:
+def read(question: str, fields: Fields, values: Values, find: Find, *, loosely: bool = False) -> list[Reading]:
     """All readings over one table, without doubles. ``find`` looks up cells that ``values`` does not hold; it is asked only
-    when everything else but identifiers and names is accounted for.
+    when everything else but identifiers and names is accounted for. ``loosely``: words that nothing explains are left out, which
+    is no answer but what a language model can begin with.
     """
     words = words_of(question)
     if not words or not fields.card.rows:
         return []
     unknown = [w for w in words if not is_known(w) and w.stem not in fields.stems and w.stem not in values.stems]
-    allowed = 1 if fields.wide else 0
+    allowed = len(words) if loosely else 1 if fields.wide else 0
     if sum(not _telling(w) for w in unknown) > allowed or not (fields.wide or any(w.stem in fields.stems for w in words)):
         return []
     found = (
@@ -38,11 +42,21 @@ def read(question: str, fields: Fields, values: Values, find: Find) -> list[Read
     for items in rows_of_items(words, fields, values, found):
         if sum(i.kind == "u" for i in items) > allowed:
             continue
-        for reduced in reduce(items, fields):
-            for reading in Shapes(reduced, fields).readings():
-                if reading not in out:
-                    out.append(reading)
+        for unsure, row in _without_unknown(items) if loosely else ((0, items),):
+            for reduced in reduce(row, fields):
+                for reading in Shapes(reduced, fields).readings():
+                    ranked = replace(reading, rank=reading.rank + unsure * UNSURE)
+                    if ranked not in out:
+                        out.append(ranked)
     return out
+
+
+def _without_unknown(items: Sequence[Item]) -> Iterator[tuple[int, list[Item]]]:
+    """(how unsure, the items) without the unknown words: with the first one that can be what the records are called, and without it."""
+    noun = next((i for i, item in enumerate(items) if item.kind == "u" and i and items[i - 1].kind in _BEFORE_NOUNS), -1)
+    if noun >= 0:
+        yield 1, [item for i, item in enumerate(items) if item.kind != "u" or i == noun]
+    yield 2, [item for item in items if item.kind != "u"]
 
 
 def _telling(word: Word) -> bool:

@@ -60,6 +60,36 @@ def compose(reading: Reading) -> Query:
     return Query(sql, parameters, names)
 
 
+def plainly(reading: Reading) -> str:
+    """The SELECT as people would write it: without record numbers, the first ones of an order, ties or not."""
+    table, _ = source(reading)
+    order = "DESC" if reading.descending else "ASC"
+    limit = f"LIMIT {reading.places or 1}"
+    if reading.shape == "ranked":
+        clause, parameters = where(reading)
+        sql = f"SELECT {reading.target.sql} FROM {table}{clause} ORDER BY {reading.measure.sql} {order} {limit}"
+    elif reading.shape == "extreme":
+        clause, parameters = where(reading)
+        sql = f"SELECT {'max' if reading.descending else 'min'}({reading.measure.sql}) FROM {table}{clause}"
+    elif reading.shape == "groups" and reading.places:
+        clause, parameters = where(reading)
+        value = "count(*)" if reading.aggregate == "count" else f"{reading.aggregate}({reading.measure.sql})"
+        sql = f"SELECT {reading.group} FROM {table}{clause} GROUP BY {reading.group} ORDER BY {value} {order} {limit}"
+    elif reading.shape == "lookup":
+        clause, parameters = where(reading)
+        sql = f"SELECT {reading.target.sql} FROM {table}{clause}"
+    elif reading.shape in ("place", "neighbour"):
+        by, anchor, given = reading.order.sql if reading.order else q(ROW), (), ()
+        if reading.shape == "neighbour":
+            inner, anchor = where(reading, reading.anchor)
+            given = (f"{by} {'<' if reading.descending else '>'} (SELECT {by} FROM {table}{inner})",)
+        clause, parameters = where(reading, None, *given)
+        sql, parameters = f"SELECT {reading.target.sql} FROM {table}{clause} ORDER BY {by} {order} {limit}", parameters + anchor
+    else:
+        return compose(reading).shown
+    return written_in(sql, parameters)
+
+
 def records(reading: Reading) -> Query:
     """The numbers of the records that a reading stands on."""
     table, names = source(reading)

@@ -25,7 +25,7 @@ class TableWords:
     """Words of the tables of one store. Thread-safe. ``synonyms``: other words for columns, by column name."""
 
     def __init__(self, store: TableStore, synonyms: Mapping[str, Sequence[str]]) -> None:
-        self._store, self._synonyms = store, synonyms
+        self._store, self.synonyms = store, synonyms
         self._lock = threading.Lock()
         self._held: dict[tuple[str, str, bool], tuple[Fields, Values]] = {}
 
@@ -36,8 +36,8 @@ class TableWords:
             held = self._held.get(key)
         if held is None:
             others = {c.name: c for c in self._store.cards() if c.name != card.name}
-            fields = Fields(card, others, self._synonyms, wide=wide)
-            held = fields, Values([(f, self._cells(f, card, wide)) for f in (*fields.own, *fields.joined)], self._synonyms, wide=wide)
+            fields = Fields(card, others, self.synonyms, wide=wide)
+            held = fields, Values([(f, self._cells(f, card, wide)) for f in (*fields.own, *fields.joined)], self.synonyms, wide=wide)
             with self._lock:
                 while len(self._held) >= KEPT_TABLES:
                     del self._held[next(iter(self._held))]

@@ -14,7 +14,7 @@ from hybrid_rag.filters import Filters
 from hybrid_rag.question_reading import Reading
 from hybrid_rag.question_rules import read
 from hybrid_rag.question_sentences import columns_of, sentence
-from hybrid_rag.question_sql import Query, anchors, compose, is_row_level, records, source, where
+from hybrid_rag.question_sql import Query, anchors, compose, is_row_level, plainly, records, source, where
 from hybrid_rag.question_tables import TableWords
 from hybrid_rag.records import Answer, Citation, TableCard, TableResult
 from hybrid_rag.retrieval import Retriever
@@ -119,14 +119,18 @@ class TableAnswerer:
         allowed = {d.source for d in documents}
         return [card for card in cards if card.source in allowed], len(documents) == 1
 
-    def _readings(self, question: str, card: TableCard, wide: bool) -> list[Reading]:
+    def _readings(self, question: str, card: TableCard, wide: bool, *, loosely: bool = False) -> list[Reading]:
         fields, values = self._words.of(card, wide)
-        return read(question, fields, values, lambda texts: self._words.find(fields, texts))
+        return read(question, fields, values, lambda texts: self._words.find(fields, texts), loosely=loosely)
 
     # ------------------------------------------------------------ choosing
 
     def _surest(self, question: str, readings: Sequence[Reading]) -> Answer | None:
         """The answer of the reading that holds; None when two that hold as well give different answers."""
+        found = self._holding(readings)
+        return self._answer(question, *found) if found else None
+
+    def _holding(self, readings: Sequence[Reading]) -> tuple[Reading, list[tuple[Any, ...]]] | None:
         if not readings:
             return None
         best = max(map(_closeness, readings))
@@ -137,10 +141,7 @@ class TableAnswerer:
             results = [(r, rows) for r in chosen if r.rank == rank if (rows := self._run(r)) is not None]
             if not results:
                 continue
-            if len({_denotation(rows) for _, rows in results}) > 1:
-                return None
-            reading, rows = results[0]
-            return self._answer(question, reading, rows)
+            return results[0] if len({_denotation(rows) for _, rows in results}) == 1 else None
         return None
 
     # ------------------------------------------------------------ language model
@@ -159,8 +160,10 @@ class TableAnswerer:
     def _by_model(
         self, question: str, cards: Sequence[TableCard], chat: OllamaChat, wide: bool, cancel: Callable[[], bool] | None
     ) -> tuple[Answer | None, tuple[str, ...]]:
+        loose = self._holding([r for card in cards for r in self._readings(question, card, True, loosely=True)])
+        draft = plainly(loose[0]) if loose else ""
         try:
-            outcome = question_model.ask(question, cards, self._words, self._store, chat, wide=wide, cancel=cancel)
+            outcome = question_model.ask(question, cards, self._words, self._store, chat, wide=wide, draft=draft, cancel=cancel)
         except OllamaError as error:
             if not self._quote_on_failure:
                 raise

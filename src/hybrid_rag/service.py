@@ -216,13 +216,12 @@ class Service:
         )
 
     def warm(self) -> None:
-        """Open what the first search by words needs, and import what one by meaning needs; no model is loaded. Raises as a search does."""
+        """Open what the first search needs, so that it is as fast as the others; no model is loaded. Raises as a search does."""
         index = self._open()[0]
         index.catalog.document_table()
         _ = index.lexical
         if index.fingerprint and self.config.embedding.provider != "none":
-            if self.config.vector_store.mode != "exact" and not self._cold:
-                import chromadb  # noqa: F401
+            index.warm_vectors()
             if (index.embedder_name or "").startswith(("bundled:", "onnx:")):
                 from hybrid_rag.onnx_model import libraries
 

@@ -92,6 +92,10 @@ class VectorIndex(Protocol):
         """
         ...
 
+    def warm(self) -> None:
+        """Make ready what the first search needs, so that it is as fast as the others. Raises as a search does."""
+        ...
+
     def reload(self) -> None:
         """Make visible what another process wrote."""
         ...

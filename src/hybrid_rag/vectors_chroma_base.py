@@ -122,6 +122,19 @@ class ChromaBase(ABC):
             )
             return self._exact.search(kind, vector, k=k, numbers=numbers)
 
+    def warm(self) -> None:
+        """Read what is searched in memory; connect where the graph is searched, or where there is no other source."""
+        small = [kind for kind in KINDS if self._has_source and self._exact.count(kind) <= self._exact_up_to]
+        self._exact.warm(small)
+        try:
+            for kind in KINDS:
+                if kind not in small:
+                    self._count(kind)
+        except IndexError_ as error:
+            if not self._has_source:
+                raise
+            log.info("Chroma was not opened in advance; searches say so. %s", error)
+
     def reload(self) -> None:
         """Let go of the connection; the next call opens a new one. Calls under way finish on the old one."""
         self._connections.retire()

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from hybrid_rag.records import Kind
+from hybrid_rag.records import KINDS, Kind
 from hybrid_rag.vector_rows import VectorRows
 from hybrid_rag.vectors import Allowed, VectorsClosed, VectorSource, best
 
@@ -64,6 +64,11 @@ class ExactVectors:
             if len(known):
                 found += best(np.asarray(known, np.int64), vectors @ vector, k)
         return sorted(found, key=lambda hit: (-hit[1], hit[0]))[:k]
+
+    def warm(self, kinds: Sequence[Kind] = KINDS) -> None:
+        for kind in kinds:
+            if self.count(kind) and not self._cold:
+                self._all(kind)
 
     def reload(self) -> None:
         with self._lock:
