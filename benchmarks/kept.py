@@ -1,12 +1,15 @@
-"""Models whose results a benchmark keeps: a query's vector in memory, the cross-encoder's logits on disk."""
+"""Models whose results a benchmark keeps: a query's vector in memory, the cross-encoder's logits and a language model's replies on disk."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import sqlite3
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -70,3 +73,24 @@ class KeptReranker:
 
     def _key(self, query: str, text: str) -> str:
         return hashlib.sha256("\0".join((PINS["reranker_en"][MODEL_FILE], query, text)).encode("utf-8", "replace")).hexdigest()
+
+
+class KeptReplies:
+    """A language model's replies to the tests' server, so that a run that was stopped goes on where it was. ``model``: names it in the file."""
+
+    def __init__(self, path: Path, model: str, reply: Callable[[dict[str, Any]], Iterator[str | dict[str, Any]]]) -> None:
+        self._model, self._reply = model, reply
+        self._lock = threading.Lock()
+        self._database = sqlite3.connect(path, check_same_thread=False)
+        self._database.execute("CREATE TABLE IF NOT EXISTS replies (request TEXT PRIMARY KEY, pieces TEXT NOT NULL)")
+
+    def __call__(self, body: dict[str, Any]) -> Iterator[str | dict[str, Any]]:
+        asked = json.dumps([self._model, *(body.get(part) for part in ("messages", "format", "options"))], sort_keys=True)
+        key = hashlib.sha256(asked.encode("utf-8", "replace")).hexdigest()
+        with self._lock:
+            row = self._database.execute("SELECT pieces FROM replies WHERE request = ?", (key,)).fetchone()
+            if row is None:
+                row = (json.dumps(list(self._reply(body))),)
+                with self._database:
+                    self._database.execute("INSERT INTO replies VALUES (?, ?)", (key, *row))
+        yield from json.loads(row[0])

@@ -25,6 +25,7 @@ import tables_speed
 import wtq
 import yaml
 from eval_sets import DATA, PROJECT
+from kept import KeptReplies
 from machine import describe, load
 
 from hybrid_rag import open_service
@@ -134,17 +135,20 @@ def text_questions(data: Path, services: dict[str, Service]) -> dict[str, Any]:
     return out
 
 
-def by_model(path: Path, folder: Path, index: Path, asked: list[wtq.TableQuestion], count: int) -> dict[str, Any]:
-    """Rules, then the model, on a fixed sample. ``numbers``: of the model's sentences, and how many of them the results hold."""
+def by_model(path: Path, folder: Path, work: Path, asked: list[wtq.TableQuestion], count: int) -> dict[str, Any]:
+    """Rules, then the model, on a fixed sample; its replies are kept in ``work``. ``numbers``: of the model's sentences, and how many of them the results hold."""
     sys.path.insert(0, str(PROJECT))
     from tests.support.llama import answering, loaded
     from tests.support.ollama import running
 
     some = sorted(random.Random(wtq.SEED).sample(asked, min(count, len(asked))), key=lambda q: q.id)
     out = {"questions": len(some), "rules": 0, "rules right": 0, "model": 0, "model right": 0, "numbers": 0, "numbers in results": 0}
-    with loaded(path, num_ctx=NUM_CTX, threads=2) as reply, running(answering(reply)) as server:
+    with (
+        loaded(path, num_ctx=NUM_CTX, threads=2) as reply,
+        running(answering(KeptReplies(work / "replies.sqlite", path.name, reply))) as server,
+    ):
         settings = {"llm.provider": "ollama", "ollama.base_url": server.url, "ollama.num_ctx": NUM_CTX, "ollama.answer_seconds": 3600}
-        with service_over(folder, index, **settings) as service:
+        with service_over(folder, work / "wtq", **settings) as service:
             for place, question in enumerate(some, start=1):
                 started = time.perf_counter()
                 answer = ask(service, question)
@@ -269,7 +273,7 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--work", type=Path, help="where indexes are kept between runs")
+    parser.add_argument("--work", type=Path, help="where indexes and the model's replies are kept between runs")
     parser.add_argument("--misses", choices=["none", "wrong", "declined", "elsewhere", "all", "right"], default="none")
     parser.add_argument("--only", choices=["rules", "model"], help="nothing else")
     parser.add_argument("--model", type=Path, help="a language model (GGUF), run behind the tests' server")
@@ -301,7 +305,7 @@ def measure(options: argparse.Namespace, work: Path) -> dict[str, Any]:
             if not options.only:
                 out["text"] = text_questions(options.data, {} if options.quick else services)
         if options.model:
-            out["model"] = by_model(options.model, folder / "csv", work / "wtq", asked, options.sample)
+            out["model"] = by_model(options.model, folder / "csv", work, asked, options.sample)
     if options.only:
         return out
     out["sample"] = sample_questions(work)
