@@ -181,3 +181,14 @@ def test_records_that_add_others_up_are_left_out_unless_they_are_asked_for(tmp_p
     told = mended("SELECT sum(points) FROM league", [card], words.cells).changes
     assert told == ("The record that adds others up was left out.",)
     store.close()
+
+
+def test_an_empty_text_counts_as_a_missing_one(tmp_path: Path) -> None:
+    (tmp_path / "parishes.csv").write_text("parish,closed,until\nAnn,1990s,1990\nBede,,\nCuthbert,\n", encoding="utf-8")
+    card = build(tabular.read(tmp_path / "parishes.csv", Limits()).rows, tmp_path / "parishes.parquet", source="parishes.csv")
+    store = TableStore(tmp_path, lambda: [(card, "parishes.parquet")], lambda: 1, limits=SqlLimits(seconds=5))
+    both = store, TableWords(store, {})
+    assert first(both, "SELECT parish FROM parishes WHERE closed IS NULL") == ["Bede", "Cuthbert"]
+    assert first(both, "SELECT parish FROM parishes WHERE closed IS NOT NULL") == ["Ann"]
+    assert first(both, "SELECT parish FROM parishes WHERE until IS NULL") == ["Bede", "Cuthbert"]
+    store.close()

@@ -85,6 +85,8 @@ class _Mender:
                 self._between(node)
             elif kind == "CONJUNCTION_AND":
                 self._at_once(node)
+            elif kind in ("OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL"):
+                self._missing(node)
             elif kind == "FUNCTION":
                 self._function(node)
             elif kind == "ORDER_MODIFIER":
@@ -184,6 +186,15 @@ class _Mender:
             if len(set(texts)) > 1:
                 listed = " and ".join(f"'{text}'" for text in dict.fromkeys(texts))
                 self.unknown.append(f"No record has {listed} in {name} at once: use OR, or a subquery for each.")
+
+    def _missing(self, node: dict[str, Any]) -> None:
+        """A text that is NULL is one that the record does not have; people and models mean empty cells as well."""
+        column = node["children"][0]
+        found = self._column(column)
+        if found is not None and found[1].type == "text" and column.get("type") == "COLUMN_REF" and "" in self._cells(*found):
+            filled = expression(f"coalesce({q(found[1].name)}, '') {'=' if node['type'] == 'OPERATOR_IS_NULL' else '<>'} ''")
+            _become(node, filled)
+            self.changes.append(f"An empty {found[1].label} counts as a missing one.")
 
     def _listed(self, node: dict[str, Any]) -> None:
         found = self._column(node["children"][0])
