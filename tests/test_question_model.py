@@ -202,6 +202,23 @@ def test_what_the_rules_read_of_a_question_is_the_models_draft(store: TableStore
     assert f"A draft, to take over or to complete: {query(drafted)}\nQuestion" in told
 
 
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("SELECT person FROM people ORDER BY age LIMIT 1", "Bob"),  # has no more of the question
+        ("SELECT nothing FROM people", "Bob"),  # does not run
+        ("SELECT person FROM people WHERE age = 99", "Bob"),  # finds nothing
+        ("SELECT person FROM people WHERE age = 30", "Bob"),  # asks for something else
+        ("SELECT person FROM people WHERE person LIKE '%n%'", "Ann"),  # accounts for more of it
+    ],
+)
+def test_the_draft_stands_where_the_model_has_nothing_better(store: TableStore, server: FakeOllama, reply: str, expected: str) -> None:
+    script(server, query(reply), query(reply), "It is so.")
+    answer = answerer(store, server).answer("Which person of kind N has the highest age?")
+    assert answer.table.rows[0][0] == expected
+    assert (expected == "Bob") == any("The rules' reading of a part of the question was taken" in note for note in answer.notes)
+
+
 def test_a_text_that_no_cell_holds_goes_back_once_with_cells(store: TableStore, server: FakeOllama) -> None:
     script(server, query("SELECT count(*) FROM orders WHERE city = 'Basel'"), query(COUNT), "4 orders.")
     answer = answerer(store, server).answer(QUESTION)

@@ -9,8 +9,8 @@ from typing import Any
 from hybrid_rag.analysis import normalise
 from hybrid_rag.errors import TableError
 from hybrid_rag.question_cells import nearest
-from hybrid_rag.question_words import MONTHS, Word, is_filler, words_of
-from hybrid_rag.table_sql import nodes, tree_of
+from hybrid_rag.question_words import MONTHS, Word, is_filler, stem, stems, words_of
+from hybrid_rag.table_sql import columns_in, nodes, tree_of
 
 SHORTEST_SHARED = 4  # letters with which two words begin that can be forms of one: "Canada", "Canadian"
 SHORT = 2  # letters of a cell that may stand for a word of the question: "W" for "won"
@@ -19,6 +19,14 @@ _CONDITIONS = frozenset(
     "COMPARE_IN COMPARE_NOT_IN COMPARE_BETWEEN COMPARE_DISTINCT_FROM COMPARE_NOT_DISTINCT_FROM".split()
 )
 _PATTERNS = frozenset("~~ ~~* !~~ !~~* like_escape ilike_escape not_like_escape not_ilike_escape contains starts_with ends_with".split())
+_NEGATIONS = frozenset(
+    "COMPARE_NOTEQUAL COMPARE_NOT_IN COMPARE_DISTINCT_FROM OPERATOR_NOT !~~ !~~* not_like_escape not_ilike_escape".split()
+)
+_NEGATIVE = frozenset(
+    "not no never none nor neither without except excluding excluded besides apart other others another but different outside cannot rather "
+    "unlike only non rest remaining".split()
+)
+_NEGATIVE_STARTS = ("un", "non", "dis")  # "unfinished"
 _KINDS = ("STRING", "INTEGER", "NUMERIC")
 _FREE = frozenset(("", "yes", "no", "true", "false"))
 _SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "percent": 1e-2, "%": 1e-2}
@@ -28,6 +36,7 @@ _PART = re.compile(r"\d+(?:\.\d+)?")
 def invented(sql: str, question: str, synonyms: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """Texts and numbers of the query's conditions for which no word of the question stands, as they are written.
 
+    A condition that is turned round ("<>", "NOT") counts as a text, "not", unless a word of the question does so.
     A text stands for a question that has one of its words, in whatever form or spelling, or a number of it; a number for one that has it
     in digits or letters, in a decade, or as a month. 0 and 1 are always allowed. What cannot be parsed holds nothing.
     """
@@ -36,7 +45,27 @@ def invented(sql: str, question: str, synonyms: Mapping[str, Sequence[str]]) -> 
     except TableError:
         return ()
     asked = _Asked(question, synonyms)
-    return tuple(dict.fromkeys(text for text, is_text in _constants(tree) if not asked.has(text, is_text)))
+    strange = [text for text, is_text in _constants(tree) if not asked.has(text, is_text)]
+    if not asked.turns_round and any(map(_turned_round, nodes(tree))):
+        strange.append("not")
+    return tuple(dict.fromkeys(strange))
+
+
+def said(sql: str, question: str) -> frozenset[str]:
+    """Stems of the question's words for which the query has a column, or a constant in a condition."""
+    try:
+        constants, columns = list(_constants(tree_of(sql))), columns_in(sql)
+    except TableError:
+        return frozenset()
+    there = {w.stem for text, _ in constants for w in words_of(text)} | {part for name in columns for part in stems(name)}
+    return frozenset(w.stem for w in words_of(question) if not is_filler(w)) & there
+
+
+def _turned_round(node: dict[str, Any]) -> bool:
+    if (node.get("function_name") if node.get("type") == "FUNCTION" else node.get("type")) not in _NEGATIONS:
+        return False
+    constants = list(_constants(node))
+    return bool(constants) and any(text.strip("% ") for text, _ in constants)
 
 
 def _constants(tree: Any) -> Iterator[tuple[str, bool]]:
@@ -69,7 +98,11 @@ class _Asked:
     def __init__(self, question: str, synonyms: Mapping[str, Sequence[str]]) -> None:
         words = words_of(question)
         self._words = [w for w in words if not is_filler(w)]
+        self.turns_round = any(
+            w.plain in _NEGATIVE or w.plain.startswith(_NEGATIVE_STARTS) or re.search(r"n['’]t$", w.plain) for w in words
+        )
         self._stems = {w.stem for w in words}
+        self._stems |= {stem(w.plain.removeprefix(start)) for w in words for start in _NEGATIVE_STARTS if w.plain.startswith(start)}
         self._plain = {w.plain for w in words}
         self._synonyms = {normalise(name): tuple(others) for name, others in synonyms.items()}
         numbers = {n for w in words for n in (w.number, w.ordinal) if n is not None}

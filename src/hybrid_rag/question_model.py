@@ -17,7 +17,7 @@ from hybrid_rag.errors import OllamaError, SqlLimitError, TableError
 from hybrid_rag.llm import Message, OllamaChat
 from hybrid_rag.prompts import neutral
 from hybrid_rag.question_cells import mentions
-from hybrid_rag.question_grounding import invented
+from hybrid_rag.question_grounding import invented, said
 from hybrid_rag.question_items import is_known
 from hybrid_rag.question_mending import mended
 from hybrid_rag.question_sentences import shown
@@ -76,6 +76,7 @@ def ask(
     tried: list[str] = []
     prompt = answer = 0
     problem = ""
+    drafted = _run(store, draft) if draft else None
     doubtful: list[_Doubtful] = []
     for second in (False, True):
         generation = chat.generate(messages, schema=_SCHEMA, temperature=RETRY_TEMPERATURE if second else None, cancel=cancel)
@@ -105,9 +106,13 @@ def ask(
             doubtful.append(_Doubtful(result, (*found.changes, note), False, len(tried)))
             told = f"The question does not say {listed}: ask only for what it says."
         else:
+            if drafted is not None and drafted.rows != result.rows and said(sql, question) <= said(draft, question):
+                return _drafted(drafted, tuple(tried), (prompt, answer))
             sentence, more = _sentence(question, result, [*messages, ("ai", generation.text)], chat, cancel)
             return Outcome(result, sentence, tuple(tried), found.changes, (prompt + more[0], answer + more[1]))
         messages += [("ai", generation.text), ("human", f"{told} Write the query anew, as JSON.")]
+    if drafted is not None and tried:
+        return _drafted(drafted, tuple(tried), (prompt, answer))
     if doubtful:
         best = min(doubtful, key=lambda d: d.empty)  # the first of those that found something
         return Outcome(best.result, by_code(best.result), tuple(tried[: best.tried]), best.notes, (prompt, answer))
@@ -115,6 +120,21 @@ def ask(
         return Outcome(None, tried=tuple(tried), tokens=(prompt, answer), declined=True)
     note = f"The language model's query did not run: {problem}"
     return Outcome(None, tried=tuple(tried), notes=(note,), tokens=(prompt, answer))
+
+
+def _run(store: TableStore, draft: str) -> TableResult | None:
+    """The result of the draft; None when there is none to speak of."""
+    try:
+        result = store.query(draft)
+    except TableError:
+        return None
+    return None if _is_empty(result, False) else result
+
+
+def _drafted(result: TableResult, tried: tuple[str, ...], tokens: tuple[int, int]) -> Outcome:
+    """The draft itself, where the model's query accounts for no more of the question, or is none that holds."""
+    note = "The rules' reading of a part of the question was taken: the language model's query accounts for no more of it."
+    return Outcome(result, by_code(result), tried[:1], (note,), tokens)
 
 
 @dataclass(frozen=True, slots=True)
