@@ -158,7 +158,7 @@ def by_model(path: Path, folder: Path, work: Path, asked: list[wtq.TableQuestion
                     out[by] += 1
                     out[f"{by} right"] += good
                 if answer is not None and answer.model:
-                    told = _numbers(answer.answer)
+                    told = _numbers(answer.answer) - _numbers(" ".join(answer.table.columns))  # a name like "2nd team" is no number
                     held = {n for row in answer.table.rows for cell in row for n in _numbers(str(cell)) | _rounded(cell)}
                     out["numbers"] += len(told)
                     out["numbers in results"] += len(told & held)

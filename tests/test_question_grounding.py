@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hybrid_rag.question_grounding import invented
+from hybrid_rag.question_grounding import invented, said, without
 
 SYNONYMS = {"DE": ["Germany"]}
 
@@ -65,3 +65,24 @@ def test_texts_that_are_only_put_out_are_no_conditions() -> None:
 
 def test_what_is_no_select_holds_nothing() -> None:
     assert invented("DROP TABLE t", "How many?", {}) == ()
+
+
+@pytest.mark.parametrize(
+    ("condition", "left"),
+    [
+        ("WHERE city = 'Bern' AND paid_on = '2024-01-05'", "WHERE (city = 'Bern')"),
+        ("WHERE paid_on = '2024-01-05' AND city = 'Bern' AND amount > 0", "WHERE ((city = 'Bern') AND (amount > 0))"),
+        ("WHERE paid_on = '2024-01-05'", ""),
+        ("WHERE city IN ('Bern', 'Graz')", None),  # a part of a condition is not cut out
+        ("WHERE city = 'Bern' OR city = 'Graz'", None),
+    ],
+)
+def test_whole_conditions_can_be_left_out(condition: str, left: str | None) -> None:
+    less = without(f"SELECT count(*) FROM t {condition}", "How many orders came from Bern?", {})
+    assert less == (None if left is None else f"SELECT count_star() FROM t {left}".strip().replace("count_star()", "count(*)"))
+
+
+def test_a_query_says_the_words_of_its_columns_and_constants() -> None:
+    sql = "SELECT unit_price FROM t WHERE city LIKE '%Bern%' ORDER BY amount"
+    assert said(sql, "Which units in Bern have the highest amounts of rain?") == {"unit", "bern", "amount"}
+    assert said("no SELECT", "Which units?") == frozenset()

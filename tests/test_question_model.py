@@ -193,6 +193,14 @@ def test_a_model_that_keeps_to_such_a_condition_is_shown_with_a_remark(store: Ta
     assert not any("written anew" in note for note in answer.notes)  # the first query is the one that is shown
 
 
+def test_an_invented_condition_is_left_out_where_no_word_can_mean_it(store: TableStore, server: FakeOllama) -> None:
+    sql = "SELECT city, amount, count(*) FROM orders WHERE {}amount > 50 GROUP BY 1, 2 ORDER BY 1, 2"
+    script(server, query(sql.format("paid_on = '2024-03-05' AND ")))
+    answer = answerer(store, server).answer("How many orders are there by city and amount over 50?")
+    assert answer.table.rows[0] == ("Bern", 60, 1) and len(answer.table.rows) == 7
+    assert any("also asked for “2024-03-05”; that was left out" in note for note in answer.notes)
+
+
 def test_what_the_rules_read_of_a_question_is_the_models_draft(store: TableStore, server: FakeOllama) -> None:
     drafted = "SELECT city FROM orders GROUP BY city ORDER BY count(*) DESC LIMIT 1"
     script(server, query(drafted), "It is one of them.")
@@ -314,3 +322,13 @@ def test_an_asker_who_leaves_stops_the_query_and_its_wording(store: TableStore, 
     assert server.bodies("/api/chat") == []
     with pytest.raises(Cancelled):  # after the query, before the sentence on its result
         answerer(store, server, quote_on_failure=True).attempt(QUESTION, cancel=lambda: len(server.bodies("/api/chat")) >= 1)
+
+
+def test_columns_have_their_names_as_written_and_years_no_separators(tmp_path: Path) -> None:
+    (tmp_path / "films.csv").write_text("2nd Title,release,takings\nDune,1984,3000\nHeat,1995,18700\n", encoding="utf-8")
+    card = build(tabular.read(tmp_path / "films.csv", Limits()).rows, tmp_path / "films.parquet", source="films.csv")
+    names = [c.name for c in card.columns]
+    result = TableResult("", tuple(names), (("Dune", 1984, 3000),))
+    assert question_model.by_code(result, card.columns) == "2nd Title, release, takings: Dune, 1984, 3,000."
+    result = TableResult("", ("release",), tuple((1984 + i,) for i in range(25)))
+    assert question_model.by_code(result, card.columns).endswith("2002; 2003; and more.")

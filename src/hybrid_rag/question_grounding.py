@@ -10,7 +10,7 @@ from hybrid_rag.analysis import normalise
 from hybrid_rag.errors import TableError
 from hybrid_rag.question_cells import nearest
 from hybrid_rag.question_words import MONTHS, Word, is_filler, stem, stems, words_of
-from hybrid_rag.table_sql import columns_in, nodes, tree_of
+from hybrid_rag.table_sql import columns_in, nodes, statement, tree_of
 
 SHORTEST_SHARED = 4  # letters with which two words begin that can be forms of one: "Canada", "Canadian"
 SHORT = 2  # letters of a cell that may stand for a word of the question: "W" for "won"
@@ -49,6 +49,25 @@ def invented(sql: str, question: str, synonyms: Mapping[str, Sequence[str]]) -> 
     if not asked.turns_round and any(map(_turned_round, nodes(tree))):
         strange.append("not")
     return tuple(dict.fromkeys(strange))
+
+
+def without(sql: str, question: str, synonyms: Mapping[str, Sequence[str]]) -> str | None:
+    """The query without the conditions that the question does not have; None when they do not stand by themselves."""
+    tree, asked = tree_of(sql), _Asked(question, synonyms)
+
+    def strange(condition: Any) -> bool:
+        constants = list(_constants(condition))
+        return bool(constants) and not any(asked.has(text, is_text) for text, is_text in constants)
+
+    for node in list(nodes(tree)):
+        clause = node.get("where_clause")
+        if not isinstance(clause, dict):
+            continue
+        kept = clause["children"] if clause.get("type") == "CONJUNCTION_AND" else [clause]
+        kept = [child for child in kept if not strange(child)]
+        node["where_clause"] = clause | {"children": kept} if len(kept) > 1 else next(iter(kept), None)
+    less = statement(tree)
+    return less if not invented(less, question, synonyms) else None
 
 
 def said(sql: str, question: str) -> frozenset[str]:

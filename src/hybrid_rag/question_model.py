@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,24 +17,26 @@ from hybrid_rag.errors import OllamaError, SqlLimitError, TableError
 from hybrid_rag.llm import Message, OllamaChat
 from hybrid_rag.prompts import neutral
 from hybrid_rag.question_cells import mentions
-from hybrid_rag.question_grounding import invented, said
+from hybrid_rag.question_grounding import invented, said, without
 from hybrid_rag.question_items import is_known
-from hybrid_rag.question_mending import mended
-from hybrid_rag.question_sentences import shown
+from hybrid_rag.question_mending import Mended, mended
+from hybrid_rag.question_sentences import shown, years
 from hybrid_rag.question_tables import TableWords
-from hybrid_rag.question_words import NUMBER_WORDS, words_of
-from hybrid_rag.records import TableCard, TableResult
+from hybrid_rag.question_words import NUMBER_WORDS, is_filler, words_of
+from hybrid_rag.records import TableCard, TableColumn, TableResult
 from hybrid_rag.table_store import TableStore
 
 CHARACTERS_A_TOKEN = 3  # at least, so that the prompt fits
 RESERVED = 1000  # characters of a prompt, for the question and for a second try
 PHRASED_CELLS = 24  # of a result that the model may put into words
 LONGEST_TITLE = 40  # characters
+LISTED_ROWS = 20  # of a result, in a sentence
 RETRY_TEMPERATURE = 0.6  # of a second query: at 0 small models write the first one again
 _COUNTED = {"count_star()": "Count"}
 _COMPARES = re.compile(r"\b(?:or|than|versus|vs|between|compared|both)\b", re.IGNORECASE)  # then a sentence can twist what it names
 _COMPARISON = frozenset("more less fewer than higher lower larger smaller greater better worse longer shorter most least".split())
 _NUMBER = re.compile(r"[-−]?\d+(?:,\d{3})+(?:\.\d+)?|[-−]?\d+(?:\.\d+)?")
+_DRAFT_NOTE = "The rules' reading of a part of the question was taken: the language model's query accounts for no more of it."
 _SCHEMA = {"type": "object", "properties": {"sql": {"type": "string"}}, "required": ["sql"]}
 _PHRASE = (
     "Say this result as one short sentence that answers the question. Use only its values, each exactly as it stands there, and no other "
@@ -73,11 +75,12 @@ def ask(
     system = question_prompt.system(not (wide and (named or words.relevant(question, cards))), characters)
     room = max(characters - len(system) - RESERVED, characters // 4)
     messages: list[Message] = [("system", system), ("human", question_prompt.told(question, cards, named, store, room, draft))]
+    columns = [column for card in cards for column in card.columns]
+    drafted = _run(store, draft) if draft else None
     tried: list[str] = []
+    doubtful: list[_Doubtful] = []
     prompt = answer = 0
     problem = ""
-    drafted = _run(store, draft) if draft else None
-    doubtful: list[_Doubtful] = []
     for second in (False, True):
         generation = chat.generate(messages, schema=_SCHEMA, temperature=RETRY_TEMPERATURE if second else None, cancel=cancel)
         prompt, answer = prompt + generation.prompt_tokens, answer + generation.answer_tokens
@@ -95,56 +98,85 @@ def ask(
             break
         except TableError as error:
             problem = error.message
-            messages += [("ai", generation.text), ("human", f"The query failed: {unknown or problem} Write it anew, as JSON.")]
-            continue
-        if _is_empty(result, bool(unknown)):
-            doubtful.append(_Doubtful(result, found.changes, True, len(tried)))
-            told = unknown or "No record meets these conditions."
-        elif strange := invented(sql, question, words.synonyms):
-            listed = " and ".join(f"“{text}”" for text in strange)
-            note = f"The query asks for {listed}, which the question does not say."
-            doubtful.append(_Doubtful(result, (*found.changes, note), False, len(tried)))
-            told = f"The question does not say {listed}: ask only for what it says."
+            told = f"The query failed: {unknown or problem}"
         else:
-            if drafted is not None and drafted.rows != result.rows and said(sql, question) <= said(draft, question):
-                return _drafted(drafted, tuple(tried), (prompt, answer))
-            sentence, more = _sentence(question, result, [*messages, ("ai", generation.text)], chat, cancel)
-            return Outcome(result, sentence, tuple(tried), found.changes, (prompt + more[0], answer + more[1]))
+            strange = invented(sql, question, words.synonyms)
+            if not _is_empty(result, bool(unknown)) and not strange:
+                if drafted is not None and drafted.rows != result.rows and said(sql, question) <= said(draft, question):
+                    break
+                sentence, more = _sentence(question, result, columns, [*messages, ("ai", generation.text)], chat, cancel)
+                return Outcome(result, sentence, tuple(tried), found.changes, (prompt + more[0], answer + more[1]))
+            doubtful.append(_Doubtful(result, found, sql, strange, _is_empty(result, bool(unknown)), len(tried)))
+            told = unknown or "No record meets these conditions."
+            told = told if doubtful[-1].empty else f"The question does not say {_quoted(strange)}: ask only for what it says."
         messages += [("ai", generation.text), ("human", f"{told} Write the query anew, as JSON.")]
-    if drafted is not None and tried:
-        return _drafted(drafted, tuple(tried), (prompt, answer))
-    if doubtful:
-        best = min(doubtful, key=lambda d: d.empty)  # the first of those that found something
-        return Outcome(best.result, by_code(best.result), tuple(tried[: best.tried]), best.notes, (prompt, answer))
+    if tried and (best := _best(question, drafted, doubtful, cards, words, store)):
+        result, notes, count = best
+        return Outcome(result, by_code(result, columns), tuple(tried[:count]), notes, (prompt, answer))
     if not problem:
         return Outcome(None, tried=tuple(tried), tokens=(prompt, answer), declined=True)
     note = f"The language model's query did not run: {problem}"
     return Outcome(None, tried=tuple(tried), notes=(note,), tokens=(prompt, answer))
 
 
-def _run(store: TableStore, draft: str) -> TableResult | None:
-    """The result of the draft; None when there is none to speak of."""
+@dataclass(frozen=True, slots=True)
+class _Doubtful:
+    """A result that a second query may better: without a record, or with a condition that the question does not have (``strange``)."""
+
+    result: TableResult
+    query: Mended
+    written: str
+    strange: tuple[str, ...]
+    empty: bool
+    tried: int  # statements up to this one
+
+
+def _best(
+    question: str,
+    drafted: TableResult | None,
+    doubtful: Sequence[_Doubtful],
+    cards: Sequence[TableCard],
+    words: TableWords,
+    store: TableStore,
+) -> tuple[TableResult, tuple[str, ...], int] | None:
+    """(result, notes, statements tried up to it) when no query of the model was good.
+
+    The draft, whose words at least are the question's; else the first query that found something: without what was invented where the
+    question has no word that it could stand for, else as it is, with a remark; else the empty result.
+    """
+    if drafted is not None:
+        return drafted, (_DRAFT_NOTE,), 1
+    if not doubtful:
+        return None
+    best = min(doubtful, key=lambda d: d.empty)
+    if best.empty:
+        return best.result, best.query.changes, best.tried
+    if _is_explained(question, cards, words) and (less := without(best.written, question, words.synonyms)):
+        query = mended(less, cards, words.cells)
+        if (result := _run(store, query.sql)) is not None:
+            note = f"The language model also asked for {_quoted(best.strange)}; that was left out, for the question does not say it."
+            return result, (*query.changes, note), best.tried
+    note = f"The query asks for {_quoted(best.strange)}, which the question does not say."
+    return best.result, (*best.query.changes, note), best.tried
+
+
+def _is_explained(question: str, cards: Sequence[TableCard], words: TableWords) -> bool:
+    """Are all words of the question operators, numbers, fillers, or names of columns and tables?"""
+    names = {stem for card in cards for stem in words.of(card, True)[0].stems}
+    return all(is_filler(w) or is_known(w) or w.stem in names for w in words_of(question))
+
+
+def _quoted(texts: Sequence[str]) -> str:
+    return " and ".join(f"“{text}”" for text in texts)
+
+
+def _run(store: TableStore, sql: str) -> TableResult | None:
+    """The result of a query that the model did not write so; None when there is none to speak of."""
     try:
-        result = store.query(draft)
+        result = store.query(sql)
     except TableError:
         return None
     return None if _is_empty(result, False) else result
-
-
-def _drafted(result: TableResult, tried: tuple[str, ...], tokens: tuple[int, int]) -> Outcome:
-    """The draft itself, where the model's query accounts for no more of the question, or is none that holds."""
-    note = "The rules' reading of a part of the question was taken: the language model's query accounts for no more of it."
-    return Outcome(result, by_code(result), tried[:1], (note,), tokens)
-
-
-@dataclass(frozen=True, slots=True)
-class _Doubtful:
-    """A result that a second query may better: without a record, or with a condition that the question does not have."""
-
-    result: TableResult
-    notes: tuple[str, ...]
-    empty: bool
-    tried: int  # statements up to this one
 
 
 def _read(text: str) -> tuple[bool, str]:
@@ -168,19 +200,24 @@ def _is_empty(result: TableResult, doubtful: bool) -> bool:
 
 
 def _sentence(
-    question: str, result: TableResult, said: Sequence[Message], chat: OllamaChat, cancel: Callable[[], bool] | None
+    question: str,
+    result: TableResult,
+    columns: Sequence[TableColumn],
+    told: Sequence[Message],
+    chat: OllamaChat,
+    cancel: Callable[[], bool] | None,
 ) -> tuple[str, tuple[int, int]]:
     """The result in words, by the model where every number and name of its sentence stands in the result, else by code.
 
-    ``said``: the conversation up to the query; to go on with it spares the server from reading the tables again.
+    ``told``: the conversation up to the query; to go on with it spares the server from reading the tables again.
     """
-    written = by_code(result)
+    written = by_code(result, columns)
     if not result.rows or len(result.rows) * len(result.columns) > PHRASED_CELLS or _COMPARES.search(question):
         return written, (0, 0)
     table = neutral("\n".join(" | ".join(map(shown, row, result.columns)) for row in result.rows))
-    told = f"The query gives:\n{' | '.join(result.columns)}\n{table}\n{_PHRASE}\nQuestion: {question}"
+    asked = f"The query gives:\n{' | '.join(result.columns)}\n{table}\n{_PHRASE}\nQuestion: {question}"
     try:
-        generation = chat.generate([*said, ("human", told)], cancel=cancel)
+        generation = chat.generate([*told, ("human", asked)], cancel=cancel)
     except OllamaError:
         return written, (0, 0)  # the result is there; only its wording is missing
     text = " ".join(generation.text.split())
@@ -188,20 +225,22 @@ def _sentence(
     return (text if good else written), (generation.prompt_tokens, generation.answer_tokens)
 
 
-def by_code(result: TableResult) -> str:
-    """The result as a plain sentence: cells and column names alone."""
+def by_code(result: TableResult, columns: Sequence[TableColumn] = ()) -> str:
+    """The result as a plain sentence: cells and names of columns alone. ``columns``: of the tables, for their names as written."""
+    plain = years(columns)
+    labels = {c.name: " ".join(c.label.split()) for c in columns}
     if not result.rows:
         return "No record meets this."
     if len(result.rows) == 1 and len(result.columns) == 1:
-        return f"{_title(result.columns[0])}: {shown(result.rows[0][0], result.columns[0])}."
-    listed = "; ".join(", ".join(map(shown, row, result.columns)) for row in result.rows[:20])
-    more = f"; and {len(result.rows) - 20:,} more" if len(result.rows) > 20 else ""
-    return f"{', '.join(map(_title, result.columns))}: {listed}{more}."
+        return f"{_title(result.columns[0], labels)}: {shown(result.rows[0][0], result.columns[0], plain)}."
+    cells = [", ".join(shown(cell, column, plain) for cell, column in zip(row, result.columns, strict=True)) for row in result.rows]
+    more = "; and more" if len(cells) > LISTED_ROWS else ""
+    return f"{', '.join(_title(column, labels) for column in result.columns)}: {'; '.join(cells[:LISTED_ROWS])}{more}."
 
 
-def _title(column: str) -> str:
+def _title(column: str, labels: Mapping[str, str]) -> str:
     """What people read as the name of a result's column; a long expression without a name of its own is no name."""
-    return _COUNTED.get(column) or (column if len(column) <= LONGEST_TITLE else "Result")
+    return _COUNTED.get(column) or labels.get(column) or (column if len(column) <= LONGEST_TITLE else "Result")
 
 
 def stands(text: str, result: TableResult, question: str = "") -> bool:
