@@ -210,6 +210,12 @@ def test_what_the_rules_read_of_a_question_is_the_models_draft(store: TableStore
     assert f"A draft, to take over or to complete: {query(drafted)}\nQuestion" in told
 
 
+def test_over_many_tables_the_draft_never_stands_by_itself(store: TableStore, server: FakeOllama) -> None:
+    script(server, query("SELECT nothing FROM people"))
+    answer, notes = answerer(store, server).attempt("Which person of kind N has the highest age?")
+    assert answer is None and "did not run" in notes[0]
+
+
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
@@ -222,7 +228,7 @@ def test_what_the_rules_read_of_a_question_is_the_models_draft(store: TableStore
 )
 def test_the_draft_stands_where_the_model_has_nothing_better(store: TableStore, server: FakeOllama, reply: str, expected: str) -> None:
     script(server, query(reply), query(reply), "It is so.")
-    answer = answerer(store, server).answer("Which person of kind N has the highest age?")
+    answer = answerer(store, server).answer("Which person of kind N has the highest age?", only="people.csv")
     assert answer.table.rows[0][0] == expected
     assert (expected == "Bob") == any("The rules' reading of a part of the question was taken" in note for note in answer.notes)
 

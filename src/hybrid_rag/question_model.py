@@ -76,7 +76,7 @@ def ask(
     room = max(characters - len(system) - RESERVED, characters // 4)
     messages: list[Message] = [("system", system), ("human", question_prompt.told(question, cards, named, store, room, draft))]
     columns = [column for card in cards for column in card.columns]
-    drafted = _run(store, draft) if draft else None
+    drafted = _run(store, draft) if draft and wide else None  # over many tables it may be none of a table question at all
     tried: list[str] = []
     doubtful: list[_Doubtful] = []
     prompt = answer = 0
