@@ -22,7 +22,7 @@ def draw(growth: Mapping[int, Mapping[str, Mapping[str, Any]]], file: Path) -> N
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
-    from matplotlib.ticker import NullLocator
+    from matplotlib.ticker import LogLocator, NullLocator
 
     names = list(dict.fromkeys(name for results in growth.values() for name in results))
     figure, axes = plt.subplots(2, 3, figsize=(13, 7), layout="constrained")
@@ -36,8 +36,9 @@ def draw(growth: Mapping[int, Mapping[str, Mapping[str, Any]]], file: Path) -> N
         panel.grid(visible=True, which="major", alpha=0.3)
         panel.set_xticks(sorted(map(int, growth)), labels=[f"{size:,}" for size in sorted(map(int, growth))])
         panel.xaxis.set_minor_locator(NullLocator())
+        panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        panel.yaxis.set_minor_locator(NullLocator())
         panel.yaxis.set_major_formatter("{x:,g}")
-        panel.yaxis.set_minor_formatter("{x:,g}")
         panel.tick_params(labelsize="small", which="both")
     axes[0, 0].legend(fontsize="small")
     file.parent.mkdir(parents=True, exist_ok=True)

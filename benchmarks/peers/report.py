@@ -27,7 +27,7 @@ MAKING: Columns = {
 ASKING: Columns = {
     "p50, ms": ("one/p50", "{:.1f}"), "p95": ("one/p95", "{:.1f}"), "p99": ("one/p99", "{:.1f}"), "CPU, ms": ("one/cpu", "{:.1f}"),
     "8 clients p50, ms": ("eight/p50", "{:.1f}"), "p95 of 8": ("eight/p95", "{:.1f}"), "p99 of 8": ("eight/p99", "{:.1f}"),
-    "queries/s of 8": ("eight/per_second", "{:.0f}"), "memory, MB": ("rss_query_mb", "{:,.0f}"), "found in five": ("found", "{:.2f}"),
+    "queries/s of 8": ("eight/per_second", "{:.1f}"), "memory, MB": ("rss_query_mb", "{:,.0f}"), "found in five": ("found", "{:.2f}"),
 }  # fmt: skip
 QUALITY = {"hit@1", "hit@5", "MRR", "nDCG@10", "found"}  # no ratios of these
 LEGEND = """Seconds of making are from the files to a closed index, CPU seconds those of the whole process with what it started. "First result" counts
@@ -46,11 +46,16 @@ def table(title: str, results: Results, columns: Columns, order: Sequence[str]) 
         for key, form in columns.values():
             value, base = _get(results[name], key), _get(results.get(OURS, {}), key)
             text = "–" if value is None else form.format(value)
-            ratio = f" ({value / base:.3g}×)" if name != OURS and value is not None and base and key not in QUALITY else ""
+            ratio = f" ({times(value / base)}×)" if name != OURS and value is not None and base and key not in QUALITY else ""
             cells.append(text + ratio)
         label = f"**{name}**" if name == OURS else name
         yield f"| {label} | " + " | ".join(cells) + " |"
     yield ""
+
+
+def times(ratio: float) -> str:
+    """Three digits, large ones whole."""
+    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.3g}"
 
 
 def _get(figures: Mapping[str, Any], key: str) -> float | None:
