@@ -102,7 +102,7 @@ def test_a_changed_function_keeps_its_name_in_the_result(parts) -> None:
 
 def test_what_cannot_be_met_is_told(parts) -> None:
     store, words = parts
-    both = "SELECT season - season FROM race WHERE driver = 'Bo Lind' AND driver = 'Cy Young'"
+    both = "SELECT car FROM race WHERE driver = 'Bo Lind' AND driver = 'Cy Young'"
     assert mended(both, store.cards(), words.cells).unknown == (
         "No record has 'Bo Lind' and 'Cy Young' in driver at once: use OR, or a subquery for each.",
     )
@@ -192,3 +192,18 @@ def test_an_empty_text_counts_as_a_missing_one(tmp_path: Path) -> None:
     assert first(both, "SELECT parish FROM parishes WHERE closed IS NOT NULL") == ["Ann"]
     assert first(both, "SELECT parish FROM parishes WHERE until IS NULL") == ["Bede", "Cuthbert"]
     store.close()
+
+
+def test_a_difference_of_a_column_and_itself_goes_back(parts) -> None:
+    store, words = parts
+    found = mended("SELECT season - season FROM race WHERE driver = 'Bo Lind' OR driver = 'Cy Young'", store.cards(), words.cells)
+    assert found.unknown == ("season - season is always 0: use a subquery for each record.",)
+    assert mended("SELECT season - 1990 FROM race", store.cards(), words.cells).unknown == ()
+
+
+def test_a_whole_table_is_no_answer(parts) -> None:
+    store, words = parts
+    with pytest.raises(SqlRejectedError, match="lists the whole table"):
+        mended("SELECT * FROM race ORDER BY pos", store.cards(), words.cells)
+    assert first(parts, "SELECT * FROM race WHERE car = 'Alfa 75'") == [5]
+    assert first(parts, "SELECT * FROM race ORDER BY _row DESC LIMIT 1") == [5]

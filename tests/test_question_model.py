@@ -193,6 +193,20 @@ def test_a_model_that_keeps_to_such_a_condition_is_shown_with_a_remark(store: Ta
     assert not any("written anew" in note for note in answer.notes)  # the first query is the one that is shown
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT nullif(city, city) FROM orders",  # many rows of nothing
+        "SELECT '' FROM orders LIMIT 1",
+        "SELECT amount - amount FROM orders LIMIT 1",
+    ],
+)
+def test_a_result_of_nothing_goes_back_once(store: TableStore, server: FakeOllama, sql: str) -> None:
+    script(server, query(sql), query(COUNT), "4 orders.")
+    answer = answerer(store, server).answer(QUESTION)
+    assert (answer.sql, answer.table.rows) == (COUNT, ((4,),))
+
+
 def test_an_invented_condition_is_left_out_where_no_word_can_mean_it(store: TableStore, server: FakeOllama) -> None:
     sql = "SELECT city, amount, count(*) FROM orders WHERE {}amount > 50 GROUP BY 1, 2 ORDER BY 1, 2"
     script(server, query(sql.format("paid_on = '2024-03-05' AND ")))

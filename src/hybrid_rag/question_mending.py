@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hybrid_rag.errors import SqlRejectedError
 from hybrid_rag.question_cells import meant, nearest
 from hybrid_rag.question_words import MONTHS, stems
 from hybrid_rag.records import TableCard, TableColumn
@@ -42,8 +43,10 @@ class Mended:
 
 
 def mended(sql: str, cards: Sequence[TableCard], cells: Cells) -> Mended:
-    """Raises SqlRejectedError for what is no SELECT; everything else is judged when it runs."""
+    """Raises SqlRejectedError for what is no SELECT or lists a whole table; everything else is judged when it runs."""
     tree = tree_of(sql)
+    if _is_dump(tree):
+        raise SqlRejectedError("The query only lists the whole table.", "Select the column that answers.")
     mender = _Mender(cards, cells)
     before = copy.deepcopy(tree)
     mender.mend(tree)
@@ -275,6 +278,10 @@ class _Mender:
 
     def _function(self, node: dict[str, Any]) -> None:
         name, arguments = str(node.get("function_name", "")).casefold(), node.get("arguments") or []
+        if name == "-" and len(arguments) == 2 and (column := self._column(arguments[0]["expression"])) is not None:
+            if self._column(arguments[1]["expression"]) == column:
+                self.unknown.append(f"{column[1].name} - {column[1].name} is always 0: use a subquery for each record.")
+            return
         if name in _LIKE and len(arguments) >= 2:
             self._like(node)
             return
@@ -313,6 +320,17 @@ class _Mender:
         if sum(bool(re.match(_NUMBER + r"(?!\d*[-/–]\d)", cell)) for cell in bare) > NUMBERED * len(bare):
             return f"try_cast(replace(replace(regexp_extract({name}, '[-−+]?[0-9][0-9,]*(\\.[0-9]+)?'), ',', ''), '−', '-') AS DOUBLE)"
         return None
+
+
+def _is_dump(tree: Any) -> bool:
+    """ "SELECT * FROM t", without a condition and without an end."""
+    node = tree["statements"][0]["node"] if tree.get("statements") else {}
+    if node.get("type") != "SELECT_NODE" or (node.get("from_table") or {}).get("type") != "BASE_TABLE":
+        return False
+    bounded = node.get("where_clause") or any(
+        m.get("type") in ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER") for m in node.get("modifiers") or ()
+    )
+    return not bounded and any(entry.get("type") == "STAR" for entry in node["select_list"])
 
 
 def _matching(pattern: str, cells: Sequence[str], *, fold: bool = False) -> list[str]:

@@ -192,8 +192,8 @@ def _read(text: str) -> tuple[bool, str]:
 
 
 def _is_empty(result: TableResult, doubtful: bool) -> bool:
-    """No record, or nothing but a missing value; ``doubtful``: a text of the query stands in no cell, so that nothing counted is no result either."""
-    return not result.rows or (len(result.rows) == 1 and all(cell is None or (doubtful and cell == 0) for cell in result.rows[0]))
+    """No record, or nothing but missing values; ``doubtful``: a text of the query stands in no cell, so that nothing counted is no result either."""
+    return not result.rows or all(cell in (None, "") or (doubtful and cell == 0) for row in result.rows for cell in row)
 
 
 # ---------------------------------------------------------------- the sentence
