@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import signal
 import socket
 
 import pytest
@@ -68,3 +69,9 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("HYBRID_RAG__"):
             monkeypatch.delenv(name)
+
+
+def pytest_configure() -> None:
+    """A suite that a shell started in the background ignores Ctrl-C, and so would the programs that its tests start and interrupt."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
