@@ -13,6 +13,7 @@ from hybrid_rag.question_reading import Field, Reading, Shape
 from hybrid_rag.question_words import stem, stems
 
 PLURAL_PLACES = 5  # answers of "which products have the most …"
+BEFORE_NOUNS = frozenset("nNwmsfFqeyT#")  # kinds of items behind which an unknown word is what the records are called
 RANKS = frozenset(stem(w) for w in "rank position place pos".split())
 
 
@@ -63,7 +64,7 @@ class Frame:
         if self._items[i].words[-1].plain.endswith("ed"):
             return False  # "which was completed last"
         before = self._items[i - 1].kind if i else ""
-        return before in tuple("nNwmsfFqeyT#") or (before in ("v", "V", "k") and plural(self._items[i].words[-1]))
+        return before in BEFORE_NOUNS or (before in ("v", "V", "k") and plural(self._items[i].words[-1]))
 
     def _noun_is_given(self) -> bool:
         return self._by_noun or (self._wide and (self._has("u") or self._has("U")))

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from hybrid_rag.question_conditions import reduce
 from hybrid_rag.question_fields import Fields, Find, Match, Values
+from hybrid_rag.question_frame import BEFORE_NOUNS
 from hybrid_rag.question_items import Item, is_known, rows_of_items
 from hybrid_rag.question_reading import Reading
 from hybrid_rag.question_shapes import Shapes
@@ -18,7 +19,6 @@ from hybrid_rag.question_words import Word, is_filler, words_of
 
 LONGEST_IDENTIFIER = 5  # words of a cell that only the table itself knows
 UNSURE = 10  # added to the rank of a reading for each way in which words were left out
-_BEFORE_NOUNS = frozenset("nNwmsfFqeyT#")  # kinds of items behind which an unknown word is what the records are called
 
 
 def read(question: str, fields: Fields, values: Values, find: Find, *, loosely: bool = False) -> list[Reading]:
@@ -53,7 +53,7 @@ def read(question: str, fields: Fields, values: Values, find: Find, *, loosely: 
 
 def _without_unknown(items: Sequence[Item]) -> Iterator[tuple[int, list[Item]]]:
     """(how unsure, the items) without the unknown words: with the first one that can be what the records are called, and without it."""
-    noun = next((i for i, item in enumerate(items) if item.kind == "u" and i and items[i - 1].kind in _BEFORE_NOUNS), -1)
+    noun = next((i for i, item in enumerate(items) if item.kind == "u" and i and items[i - 1].kind in BEFORE_NOUNS), -1)
     if noun >= 0:
         yield 1, [item for i, item in enumerate(items) if item.kind != "u" or i == noun]
     yield 2, [item for item in items if item.kind != "u"]
